@@ -1,0 +1,1 @@
+"""hudhud: everything that must happen after the request, on one PostgreSQL."""

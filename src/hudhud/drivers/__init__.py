@@ -1,0 +1,1 @@
+"""Run a call on somebody's connection, in somebody's transaction."""

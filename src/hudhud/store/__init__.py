@@ -1,0 +1,1 @@
+"""The SQL seen as values: calls of functions, named reads, migrations."""
