@@ -1,0 +1,146 @@
+"""What a job is, which statuses it can have, and which moves lead from one to another.
+
+`MOVES` is the only list of moves. The database enforces them (a move is a compare-and-set in the
+SQL function of its verb), a model test holds the two against each other, and what people are
+offered (buttons, documentation) is made from it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+    from uuid import UUID
+
+OnConflict: TypeAlias = Literal["reject", "return_existing", "replace"]
+
+
+class Status(StrEnum):
+    """A job's status as users see it."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    RETRYABLE = "retryable"
+    DEAD = "dead"
+    CANCELLED = "cancelled"
+
+
+FINAL = frozenset({Status.SUCCEEDED, Status.DEAD, Status.CANCELLED})
+
+
+class Lane(StrEnum):
+    """How urgent a job is; tables keep the `number`, everything else the word."""
+
+    CRITICAL = "critical"
+    HIGH = "high"
+    NORMAL = "normal"
+    BULK = "bulk"
+
+    @property
+    def number(self) -> int:
+        """0 for critical to 3 for bulk, as stored and as `claim` takes it."""
+        return list(Lane).index(self)
+
+
+class Outcome(StrEnum):
+    """What a run came to; `lost` is found by a rescuer, the others are settled by a worker."""
+
+    SUCCEED = "succeed"
+    RETRY = "retry"
+    SNOOZE = "snooze"
+    FAIL = "fail"
+    CANCEL = "cancel"
+    HAND_BACK = "hand_back"
+    LOST = "lost"
+
+
+_UNCLAIMED = {
+    "claim": Status.RUNNING,
+    "cancel": Status.CANCELLED,
+    "replace": Status.CANCELLED,
+    "expire": Status.DEAD,
+}
+
+# Status → verb → status; None is a job that does not exist yet. What is not listed is refused.
+MOVES: Mapping[Status | None, Mapping[str, Status]] = MappingProxyType(
+    {
+        None: MappingProxyType({"enqueue": Status.PENDING}),
+        Status.PENDING: MappingProxyType(
+            _UNCLAIMED | {"stage": Status.PENDING, "reschedule": Status.PENDING}
+        ),
+        Status.RETRYABLE: MappingProxyType(
+            _UNCLAIMED | {"stage": Status.RETRYABLE, "reschedule": Status.RETRYABLE}
+        ),
+        Status.RUNNING: MappingProxyType(
+            {
+                "succeed": Status.SUCCEEDED,
+                "retry": Status.RETRYABLE,
+                "snooze": Status.PENDING,
+                "fail": Status.DEAD,
+                "cancel": Status.CANCELLED,
+                "hand_back": Status.PENDING,
+                "lost": Status.RETRYABLE,
+                "rescue": Status.RETRYABLE,
+            }
+        ),
+        **{status: MappingProxyType({}) for status in sorted(FINAL)},
+    }
+)
+
+# Where a rule of the database carries out another verb than the one asked for: attempts, crashes
+# or age used up, the key taken over by another job, a cancellation that was requested meanwhile.
+TURNS: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "retry": frozenset({"fail", "cancel"}),
+        "lost": frozenset({"fail", "cancel"}),
+        "rescue": frozenset({"fail", "cancel"}),
+        "snooze": frozenset({"fail", "cancel"}),
+        "hand_back": frozenset({"fail", "cancel"}),
+        "claim": frozenset({"expire"}),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NewJob:
+    """A job to enqueue.
+
+    `payload` is a JSON object as Python values; `hudhud.domain.payload` says what it may hold.
+    `queue`, `lane` and `max_attempts` default to what the type announced. `unique_by` makes the
+    idempotency key from the payload ("payload") or from fields of it (their names), and
+    `unique_for_seconds` says how long the key holds; without, until the job is pruned. Instants
+    carry their zone. `traceparent` is W3C's.
+    """
+
+    type: str
+    payload: Mapping[str, object]
+    _: KW_ONLY
+    version: int = 1
+    tenant_id: str = "default"
+    queue: str | None = None
+    lane: str | None = None
+    idempotency_key: str | None = None
+    on_conflict: OnConflict = "return_existing"
+    unique_for_seconds: float | None = None
+    unique_by: str | Sequence[str] | None = None
+    available_at: datetime | None = None
+    delay_seconds: float | None = None
+    expires_at: datetime | None = None
+    max_attempts: int | None = None
+    correlation_id: str | None = None
+    traceparent: str | None = None
+    tags: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Enqueued:
+    """What an enqueue came to: the job's id, and whether the key had made that job before."""
+
+    id: UUID
+    deduplicated: bool
