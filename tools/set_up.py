@@ -56,7 +56,9 @@ def install_lock() -> None:
     total = len(re.findall(r"^\S+==", LOCK.read_text("utf-8"), re.MULTILINE))
     print(f"[2/3] up to {total} locked packages; a minute or two the first time", flush=True)
     command = (*PIP, "--require-hashes", "--no-deps", "--progress-bar", "off", "-r", LOCK)
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as pip:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as pip:
         assert pip.stdout is not None
         said: list[str] = []
         fetched = 0
@@ -91,9 +93,7 @@ def say(text: str) -> None:
 
 def run(*command: str | Path) -> None:
     """Run a program to its end; what it says is shown only if it fails."""
-    subprocess.run(
-        command, check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-    )
+    subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
 def digest(path: Path) -> str:
