@@ -1,0 +1,172 @@
+"""Bring a database to this release's schema: numbered migrations forward, functions as their files say today.
+
+Everything happens in one transaction under one lock, so several may start at once and a failure leaves nothing half done.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from importlib import resources
+from typing import TYPE_CHECKING
+
+import psycopg
+
+from hudhud.errors import SchemaError
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
+SQL = resources.files("hudhud.store") / "sql"
+FUNCTION_AREAS = ("base", "history", "views", "jobs", "runs", "upkeep", "keys")
+DAYS_AHEAD = 14
+
+_LOCK = "select pg_advisory_xact_lock(hashtext('hudhud.migrate'))"
+_SCHEMA = "create schema if not exists hudhud"
+# Nobody runs a verb who was not granted it.
+_CLOSE = "revoke execute on all functions in schema hudhud from public"
+_PARTITIONS = f"select hudhud.make_partitions({DAYS_AHEAD})"
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """One SQL file: a migration (with its number) or a function (number 0)."""
+
+    path: str
+    text: str
+    number: int = 0
+
+    @property
+    def checksum(self) -> str:
+        """SHA-256 of the file's text, in hexadecimal."""
+        return hashlib.sha256(self.text.encode()).hexdigest()
+
+
+def migrations() -> list[Script]:
+    """Return all migrations of this release in order."""
+    return [
+        Script(file.name, file.read_text("utf-8"), int(file.name.split("_", 1)[0]))
+        for file in _files(SQL / "migrations")
+    ]
+
+
+def functions() -> list[Script]:
+    """Return all functions and views of this release, those that others are built on first."""
+    return [
+        Script(f"{area}/{file.name}", file.read_text("utf-8"))
+        for area in FUNCTION_AREAS
+        for file in _files(SQL / "functions" / area)
+    ]
+
+
+def script() -> str:
+    """Return the whole schema as one script, for teams that apply it with a tool of their own."""
+    parts = [f"{_SCHEMA};"]
+    for migration in migrations():
+        parts += [f"-- {migration.path}", migration.text, f"{_record_migration(migration).decode()};"]
+    for function in functions():
+        parts += [f"-- {function.path}", function.text, f"{_record_function(function).decode()};"]
+    parts += [f"{_PARTITIONS};", f"{_CLOSE};"]
+    return "begin;\n\n" + "\n\n".join(parts) + "\n\ncommit;\n"
+
+
+def pending(dsn: str) -> list[Script]:
+    """Return what apply() would run on this database, in order; empty when it is up to date.
+
+    Raises:
+        SchemaError: When the database is newer than this release.
+        psycopg.OperationalError: When the database cannot be reached.
+    """
+    with psycopg.connect(dsn) as connection:
+        return _pending(connection)
+
+
+def apply(dsn: str) -> list[Script]:
+    """Bring the database to this release's schema and return what was run.
+
+    The role needs CREATE on the database, nothing more. Safe when several start at once: one works, the others wait
+    and find nothing to do.
+
+    Raises:
+        SchemaError: When the database is newer than this release, or holds a schema of that name that is not ours.
+        psycopg.OperationalError: When the database cannot be reached.
+    """
+    with psycopg.connect(dsn) as connection:
+        connection.execute(_LOCK)
+        if not _has_schema(connection):
+            connection.execute(_SCHEMA)
+        todo = _pending(connection)
+        for item in todo:
+            connection.execute(item.text.encode())
+            connection.execute(_record_migration(item) if item.number else _record_function(item))
+        connection.execute(_PARTITIONS)
+        if todo:
+            connection.execute(_CLOSE)
+    return todo
+
+
+def require_current(connection: psycopg.Connection[tuple[object, ...]]) -> None:
+    """Refuse to work on a schema that this release does not fit.
+
+    Raises:
+        SchemaError: With what to run, when the schema is missing, older or newer.
+    """
+    applied = _applied_number(connection)
+    newest = migrations()[-1].number
+    if applied is None:
+        message = "This database has no hudhud schema yet. Run `hudhud migrate`."
+        raise SchemaError(message)
+    if applied < newest:
+        message = f"The schema is at migration {applied}, this release needs {newest}. Run `hudhud migrate`."
+        raise SchemaError(message)
+    if applied > newest:
+        raise SchemaError(_too_new(applied, newest))
+
+
+def _files(folder: Traversable) -> list[Traversable]:
+    return sorted((f for f in folder.iterdir() if f.name.endswith(".sql")), key=lambda f: f.name)
+
+
+def _pending(connection: psycopg.Connection[tuple[object, ...]]) -> list[Script]:
+    applied = _applied_number(connection)
+    known = migrations()
+    if applied is None:
+        return [*known, *functions()]
+    if applied > known[-1].number:
+        raise SchemaError(_too_new(applied, known[-1].number))
+    rows = connection.execute("select path, checksum from hudhud.function_version").fetchall()
+    checksums = {str(path): str(checksum) for path, checksum in rows}
+    return [
+        *(m for m in known if m.number > applied),
+        *(f for f in functions() if checksums.get(f.path) != f.checksum),
+    ]
+
+
+def _has_schema(connection: psycopg.Connection[tuple[object, ...]]) -> bool:
+    return connection.execute("select to_regnamespace('hudhud') is not null").fetchone() == (True,)
+
+
+def _applied_number(connection: psycopg.Connection[tuple[object, ...]]) -> int | None:
+    """Number of the last applied migration; None for a database without our schema."""
+    if connection.execute("select to_regclass('hudhud.schema_version') is not null").fetchone() != (True,):
+        return None
+    row = connection.execute("select max(number) from hudhud.schema_version").fetchone()
+    return int(str(row[0])) if row and row[0] is not None else None
+
+
+def _record_migration(item: Script) -> bytes:
+    return f"insert into hudhud.schema_version (number, name) values ({item.number}, '{item.path}')".encode()  # noqa: S608 - our own file names
+
+
+def _record_function(item: Script) -> bytes:
+    return (
+        f"insert into hudhud.function_version (path, checksum) values ('{item.path}', '{item.checksum}') "  # noqa: S608 - our own file names
+        "on conflict (path) do update set checksum = excluded.checksum"
+    ).encode()
+
+
+def _too_new(applied: int, newest: int) -> str:
+    return (
+        f"The database is at migration {applied}, but this release of hudhud knows only {newest}. "
+        "Install the newer release, or point HUDHUD_DATABASE_URL at the right database."
+    )

@@ -1,0 +1,63 @@
+-- Write jobs that share every option but payload, key and id. Their keys are taken already.
+-- Raises: as enqueue; places gives the position that an error names.
+-- Touches: job, ready or scheduled, range_new. Called by: enqueue_many.
+create or replace function hudhud.enqueue_alike(
+    options hudhud.job_options, ids uuid[], payloads jsonb[], keys text[], places bigint[], notify boolean)
+returns void language plpgsql
+set search_path = pg_catalog, pg_temp as $$
+declare
+    now timestamptz := hudhud.clock();
+    kind hudhud.job_type%rowtype;
+    of_queue text;
+    of_lane smallint;
+    attempts_max integer;
+    bytes_max integer := (select s.payload_bytes_max from hudhud.setting s);
+    bad record;
+begin
+    select * into kind from hudhud.job_type t where t.type = options.type and t.version = options.version;
+    of_queue := coalesce(options.queue, kind.queue, 'default');
+    of_lane := case when options.lane is null then coalesce(kind.lane, 2) else hudhud.lane_number(options.lane) end;
+    attempts_max := coalesce(options.max_attempts, kind.max_attempts, 20);
+    perform hudhud.check_options(
+        options.type, options.version, options.tenant_id, of_queue, of_lane, null, options.on_conflict, attempts_max,
+        options.tags, options.traceparent, options.correlation_id);
+    if kind.type is null and exists (select from hudhud.queue q where q.name = of_queue and q.is_strict) then
+        raise exception using errcode = 'HH004', message = format(
+            'No worker has announced %s version %s, and queue %s is strict.', options.type, options.version, of_queue);
+    end if;
+
+    -- One pass that only finds the first doubtful payload; what is wrong with it is worked out for that one alone.
+    for bad in
+        select p.n, p.doc
+        from unnest(payloads) with ordinality p(doc, n)
+        where p.doc is null or jsonb_typeof(p.doc) <> 'object' or octet_length(p.doc::text) > least(bytes_max, 1000)
+           or exists (
+               select from unnest(kind.field_names, kind.field_types, kind.field_needed) f(name, types, is_needed)
+               where case when p.doc -> f.name is null then f.is_needed
+                          else not hudhud.has_json_type(p.doc -> f.name, f.types) end)
+           or (not kind.is_open and p.doc - kind.field_names <> '{}')
+        order by p.n
+    loop
+        perform hudhud.refuse_payload(options.type, options.version, bad.doc, format(' at position %s', coalesce(places[bad.n], bad.n)));
+    end loop;
+
+    insert into hudhud.job (
+        id, shard, version, lane, max_attempts, created_at, available_at, expires_at, tenant_id, type, queue, payload,
+        idempotency_key, correlation_id, traceparent, tags)
+    select a.id, 0, options.version, of_lane, attempts_max, now, options.available_at, options.expires_at,
+           options.tenant_id, options.type, of_queue, a.payload, a.key, options.correlation_id, options.traceparent, options.tags
+    from unnest(ids, payloads, keys) a(id, payload, key);
+
+    if options.available_at > now then
+        insert into hudhud.scheduled (available_at, job_id, run, shard, lane, attempt, crashes, queue, tenant_id)
+        select options.available_at, id, 1, 0, of_lane, 0, 0, of_queue, options.tenant_id from unnest(ids) id;
+        return;
+    end if;
+    perform hudhud.register_range(0::smallint, of_queue, of_lane, options.tenant_id);
+    -- After the job rows, so that a low-water mark over seq can trust transaction ids.
+    insert into hudhud.ready (job_id, run, shard, line, lane, attempt, crashes, queue, tenant_id)
+    select id, 1, 0, 2, of_lane, 0, 0, of_queue, options.tenant_id from unnest(ids) id;
+    if notify then
+        perform hudhud.wake(of_queue);
+    end if;
+end $$;

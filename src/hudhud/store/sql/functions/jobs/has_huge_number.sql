@@ -1,0 +1,6 @@
+-- Whether a number of more than 1,000 digits stands anywhere in a document.
+create or replace function hudhud.has_huge_number(doc jsonb)
+returns boolean language sql immutable parallel safe
+return exists (
+    select from jsonb_path_query(doc, 'strict $.**') value
+    where jsonb_typeof(value) = 'number' and length(value::text) > 1001);

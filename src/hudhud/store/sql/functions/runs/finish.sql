@@ -1,0 +1,64 @@
+-- End runs of this worker's leases. Inserting the outcome of (job, run) under the lease is the fence: without the lease, or
+-- when that run has ended already, the outcome is dropped and counted, never written.
+-- Parameters: leases and closes, of one length: a lease that closes is deleted, and whatever of it is neither named below
+--   nor ended before has succeeded. part_leases and part_positions: runs that succeeded in leases that stay open.
+--   settlements: a JSON array of every other end, see settle_runs.
+-- Returns: settled = outcomes written; lost_leases = leases that are no longer held; refused = settlements and parts dropped.
+-- Touches: lease, outcome, outcome_kept, and what settle_runs touches. Locks: lease rows in id order.
+-- Called by: worker/finisher.py.
+create or replace function hudhud.finish(
+    leases uuid[], closes boolean[], part_leases uuid[] default '{}', part_positions integer[] default '{}',
+    settlements jsonb default null,
+    out settled integer, out lost_leases uuid[], out refused integer)
+language plpgsql security definer
+set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+declare
+    now timestamptz := hudhud.clock();
+    kept_below uuid := (select s.kept_below from hudhud.setting s);
+    held uuid[];
+    ended integer := 0;
+    parts integer;
+begin
+    select coalesce(array_agg(l.id), '{}') into held
+    from (select l.id from hudhud.lease l where l.id = any (leases) order by l.id for key share) l;
+    lost_leases := array(select id from unnest(leases) id where id <> all (held));
+
+    if settlements is not null then
+        ended := hudhud.settle_runs(held, settlements, now);
+    end if;
+
+    with open_part as (
+        select l.job_ids[p.n] as job_id, l.runs[p.n] as run, l.attempts[p.n] as attempt, l.shard, l.worker_id, l.claimed_at
+        from unnest(part_leases, part_positions) p(lease_id, n)
+        join hudhud.lease l on l.id = p.lease_id
+        where l.id = any (held)
+    ), closed as (
+        delete from hudhud.lease l
+        where l.id = any (array(select c.id from unnest(leases, closes) c(id, does_close) where c.does_close))
+        returning l.*
+    ), run as (
+        select * from open_part
+        union all
+        select r.job_id, r.run, r.attempt, c.shard, c.worker_id, c.claimed_at
+        from closed c, unnest(c.job_ids, c.runs, c.attempts) r(job_id, run, attempt)
+    ), written as (
+        insert into hudhud.outcome (job_id, run, shard, attempt, worker_id, claimed_at, finished_at, outcome)
+        select r.job_id, r.run, r.shard, r.attempt, r.worker_id, r.claimed_at, now, 'succeed'
+        from run r where r.job_id >= kept_below
+        on conflict do nothing
+        returning 1
+    ), written_kept as (
+        insert into hudhud.outcome_kept (job_id, run, shard, attempt, worker_id, claimed_at, finished_at, outcome)
+        select r.job_id, r.run, r.shard, r.attempt, r.worker_id, r.claimed_at, now, 'succeed'
+        from run r
+        where r.job_id < kept_below
+          and not exists (select from hudhud.outcome_all o where o.job_id = r.job_id and o.run = r.run)
+        on conflict do nothing
+        returning 1
+    )
+    select (select count(*) from written) + (select count(*) from written_kept), (select count(*) from open_part)
+    into settled, parts;
+
+    refused := coalesce(jsonb_array_length(settlements), 0) - ended + cardinality(part_leases) - parts;
+    settled := settled + ended;
+end $$;

@@ -1,0 +1,18 @@
+-- Record a run's success inside the handler's own transaction, before its other writes.
+-- The lease row stays locked until that transaction ends, so nobody can rescue the run meanwhile.
+-- Returns: false when the lease is lost or the run has ended: the caller must roll back.
+-- Touches: lease (lock), outcome. Called by: worker/context.py for ctx.transaction().
+create or replace function hudhud.settle(lease_id uuid, place integer, result jsonb default null)
+returns boolean language plpgsql security definer
+set search_path = pg_catalog, pg_temp as $$
+declare
+    held hudhud.lease%rowtype;
+begin
+    select * into held from hudhud.lease l where l.id = settle.lease_id for key share;
+    if not found or held.job_ids[place] is null then
+        return false;
+    end if;
+    return hudhud.write_end(
+        held.job_ids[place], held.runs[place], held.attempts[place], held.worker_id, held.claimed_at, hudhud.clock(),
+        'succeed', result => settle.result);
+end $$;
