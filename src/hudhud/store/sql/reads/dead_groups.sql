@@ -1,8 +1,9 @@
 -- The dead jobs in groups that most likely have one cause, the largest group first.
 -- Parameters: tenant_id (null: all tenants, for operators); rows_max groups; scan_max: only the newest so many dead jobs are
 --   looked at.
--- Returns: type, last_error_code, fingerprint, the count among the jobs looked at, when the first and the last of them ended,
---   the id and the error of the newest, and is_capped: there are more dead jobs than were looked at.
+-- Returns: type, last_error_code, fingerprint, the count among the jobs looked at, open_count of them not run again, when the
+--   first and the last of them ended, the id and the error of the newest, and is_capped: there are more dead jobs than were
+--   looked at.
 with
 seen as materialized (
     select outcome.job_id, outcome.code, outcome.fingerprint, outcome.error, outcome.finished_at
@@ -16,6 +17,9 @@ select
     seen.code as last_error_code,
     seen.fingerprint,
     count(*) as count,
+    count(*) filter (where not exists (
+        select from hudhud.audit
+        where audit.subject = seen.job_id::text and audit.action in ('job.replay', 'job.resubmit'))) as open_count,
     min(seen.finished_at) as first_seen_at,
     max(seen.finished_at) as last_seen_at,
     (array_agg(seen.job_id order by seen.finished_at desc))[1] as example_id,

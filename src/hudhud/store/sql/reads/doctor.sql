@@ -2,7 +2,7 @@
 -- Parameters: seen_seconds: a worker counts as alive when it was seen within them.
 -- Returns: one row. clock_seconds_off: how far hudhud.clock() is from the server's own clock, not 0 when a test has set it.
 --   oldest_transaction_seconds: the oldest open transaction that this role can see; sees_all: whether it sees those of others.
---   partition_days_ahead: null when there is no partition. settings: the policies that all clients share.
+--   partition_days_ahead: for how many more days jobs can be enqueued. settings: the policies that all clients share.
 select
     current_setting('server_version') as server_version,
     current_setting('server_version_num')::integer as server_version_number,
@@ -16,13 +16,7 @@ select
      from pg_catalog.pg_stat_activity activity
      where activity.datname = current_database() and activity.pid <> pg_backend_pid()) as oldest_transaction_seconds,
     extract(epoch from hudhud.clock() - clock_timestamp())::double precision as clock_seconds_off,
-    (select extract(epoch from max(hudhud.id_time(bound.last_id)) - clock_timestamp())::double precision / 86400
-     from pg_catalog.pg_inherits
-     join pg_catalog.pg_class on pg_class.oid = pg_inherits.inhrelid
-     cross join lateral (
-         select substring(pg_get_expr(pg_class.relpartbound, pg_class.oid) from 'TO \(''([0-9a-f-]+)''\)')::uuid as last_id
-     ) bound
-     where pg_inherits.inhparent = 'hudhud.job'::regclass) as partition_days_ahead,
+    hudhud.days_ahead() as partition_days_ahead,
     (select count(*) from hudhud.worker
      where worker.seen_at > hudhud.clock() - make_interval(secs => %(seen_seconds)s)) as workers,
     (select to_jsonb(setting) - 'only_row' from hudhud.setting) as settings

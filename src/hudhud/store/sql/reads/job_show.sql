@@ -1,7 +1,8 @@
 -- One job with all that is known of it, in one snapshot.
 -- Parameters: id; tenant_id (null: any tenant, for operators).
 -- Returns: no row, or one: the columns of job_status, then where it belongs, its links, its result, the last progress,
---   its ended runs, the newest lines of its log, and what operators did to it. Times inside the arrays are ISO 8601.
+--   its ended runs, the newest lines of its log, and what operators did to it. Instants inside the arrays are ISO 8601 in UTC.
+--   run_again_as: the job that a replay or a resubmission made of this one.
 with
 shown as materialized (
     select job.*
@@ -12,12 +13,12 @@ shown as materialized (
 ended as (
     select outcome.*
     from hudhud.outcome_all outcome
-    where outcome.job_id = (select shown.id from shown)
+    where outcome.job_id = %(id)s::uuid
 ),
 written as (
     select log.*
     from hudhud.log_all log
-    where log.job_id = (select shown.id from shown)
+    where log.job_id = %(id)s::uuid
     order by log.line desc
     limit 200
 )
@@ -31,6 +32,10 @@ select
     shown.root_id,
     shown.replay_of,
     shown.resubmit_of,
+    (select (audit.detail ->> 'new_job')::uuid
+     from hudhud.audit
+     where audit.subject = %(id)s::uuid::text and audit.action in ('job.replay', 'job.resubmit')
+     limit 1) as run_again_as,
     (select ended.result from ended where ended.outcome = 'succeed') as result,
     (select written.progress from written where written.progress is not null order by written.line desc limit 1) as progress,
     coalesce((
@@ -44,15 +49,15 @@ select
                 'error', ended.error,
                 'fingerprint', ended.fingerprint,
                 'worker_id', nullif(ended.worker_id, '00000000-0000-0000-0000-000000000000'),
-                'claimed_at', ended.claimed_at,
-                'finished_at', ended.finished_at)
+                'claimed_at', to_char(ended.claimed_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
+                'finished_at', to_char(ended.finished_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'))
             order by ended.run)
         from ended), '[]') as history,
     coalesce((
         select jsonb_agg(
             jsonb_build_object(
                 'run', written.run,
-                'at', written.at,
+                'at', to_char(written.at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
                 'level', written.level,
                 'message', written.message,
                 'progress', written.progress)
@@ -61,7 +66,7 @@ select
     coalesce((
         select jsonb_agg(
             jsonb_build_object(
-                'at', audit.at,
+                'at', to_char(audit.at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
                 'actor', audit.actor,
                 'action', audit.action,
                 'reason', audit.reason,
@@ -76,4 +81,4 @@ select
             limit 100
         ) audit), '[]') as acts
 from shown
-join hudhud.job_status status on status.id = shown.id
+join hudhud.job_status status on status.id = %(id)s::uuid

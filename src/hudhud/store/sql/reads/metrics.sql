@@ -6,13 +6,7 @@
 select
     (select count(*) from hudhud.worker
      where worker.seen_at > hudhud.clock() - make_interval(secs => %(seen_seconds)s)) as workers,
-    (select extract(epoch from max(hudhud.id_time(bound.last_id)) - hudhud.clock())::double precision / 86400
-     from pg_catalog.pg_inherits
-     join pg_catalog.pg_class on pg_class.oid = pg_inherits.inhrelid
-     cross join lateral (
-         select substring(pg_get_expr(pg_class.relpartbound, pg_class.oid) from 'TO \(''([0-9a-f-]+)''\)')::uuid as last_id
-     ) bound
-     where pg_inherits.inhparent = 'hudhud.job'::regclass) as partition_days_ahead,
+    hudhud.days_ahead() as partition_days_ahead,
     (select case when ready_seq.is_called then ready_seq.last_value else 0 end from hudhud.ready_seq) as ready_total,
     (select coalesce(jsonb_object_agg(stat.relname, stat.n_tup_ins), '{}')
      from pg_catalog.pg_inherits
