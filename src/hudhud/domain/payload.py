@@ -104,12 +104,12 @@ def _problem(value: object, levels: int) -> str | None:
     return f" is of type {type(value).__name__}; enqueue text, numbers or a reference instead"
 
 
-def _number_problem(value: float | None) -> str | None:
-    if isinstance(value, float):
-        return None if isfinite(value) else f" is {value}, which JSON cannot say"
-    if value is None or -_INTEGER_END < value < _INTEGER_END:
-        return None
-    return f" is an integer of more than {INTEGER_DIGITS_MAX} digits"
+def _number_problem(value: object) -> str | None:
+    if isinstance(value, int) and not -_INTEGER_END < value < _INTEGER_END:
+        return f" is an integer of more than {INTEGER_DIGITS_MAX} digits"
+    if isinstance(value, float) and not isfinite(value):
+        return f" is {value}, which JSON cannot say"
+    return None
 
 
 def _object_problem(value: dict[object, object], levels: int) -> str | None:
