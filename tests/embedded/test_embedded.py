@@ -247,10 +247,7 @@ def test_a_stale_pid_file_that_names_a_living_process_is_no_obstacle(directory: 
 
 def stranger(directory: Path) -> int:
     """Pid of a living process of the data's owner: what PostgreSQL takes for a postmaster."""
-    uid = (directory / "data").stat().st_uid
-    if uid == os.getuid():
-        return os.getppid()
-    process = subprocess.Popen(["/bin/sleep", "60"], user=uid)
+    process = subprocess.Popen(["/bin/sleep", "60"], user=(directory / "data").stat().st_uid)
     STRANGERS.append(process)
     return process.pid
 
