@@ -7,15 +7,22 @@ offered (buttons, documentation) is made from it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
+from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, NoReturn, TypeAlias, cast
+
+from hudhud.domain.payload import check_text
+from hudhud.errors import InvalidJobError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from datetime import datetime
+    from collections.abc import Mapping
     from uuid import UUID
+
+SMALLINT_MAX = 32_767
+SECONDS_MAX = 10 * 366 * 86_400  # no delay and no key reaches further than ten years
 
 OnConflict: TypeAlias = Literal["reject", "return_existing", "replace"]
 
@@ -144,3 +151,71 @@ class Enqueued:
 
     id: UUID
     deduplicated: bool
+
+
+def check(new_job: NewJob) -> None:
+    """Refuse options that the database could not even be asked about.
+
+    What it can be asked about (lengths, lanes, policies, the payload's contract) is refused by it,
+    with the same error class, for callers in every language.
+
+    Raises:
+        InvalidJobError: The message begins with the option's name.
+    """
+    for name in _TEXTS:
+        value = getattr(new_job, name)
+        if value is not None:
+            _check_text(value, name)
+    _check_texts(new_job.tags, "tags")
+    if new_job.unique_by is not None and not isinstance(new_job.unique_by, str):
+        _check_texts(new_job.unique_by, "unique_by")
+    _check_numbers(new_job)
+    for name in ("available_at", "expires_at"):
+        value = getattr(new_job, name)
+        if value is not None and (not isinstance(value, datetime) or value.utcoffset() is None):
+            _refuse(f"{name} must be an instant with its zone")
+
+
+_TEXTS = (
+    "type",
+    "tenant_id",
+    "queue",
+    "lane",
+    "idempotency_key",
+    "on_conflict",
+    "correlation_id",
+    "traceparent",
+)
+
+
+def _check_texts(values: object, name: str) -> None:
+    if isinstance(values, str) or not isinstance(values, Sequence):
+        _refuse(f"{name} must be a list of texts")
+    for position, value in enumerate(cast("Sequence[object]", values)):
+        _check_text(value, f"{name}[{position}]")
+
+
+def _check_text(value: object, name: str) -> None:
+    if not isinstance(value, str):
+        _refuse(f"{name} must be text, not {type(value).__name__}")
+    check_text(value, name)
+
+
+def _check_numbers(new_job: NewJob) -> None:
+    for name in ("version", "max_attempts"):
+        value = getattr(new_job, name)
+        if value is not None and not (type(value) is int and 1 <= value <= SMALLINT_MAX):
+            _refuse(f"{name} must be a whole number from 1 to {SMALLINT_MAX}")
+    for name in ("delay_seconds", "unique_for_seconds"):
+        value = getattr(new_job, name)
+        if value is not None and not (_is_number(value) and 0 <= value <= SECONDS_MAX):
+            _refuse(f"{name} must be a number from 0 to {SECONDS_MAX}")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _refuse(problem: str) -> NoReturn:
+    message = f"{problem}."
+    raise InvalidJobError(message)
