@@ -161,8 +161,11 @@ def _kinds() -> dict[str, str]:
 
 _KINDS = _kinds()
 _VARIABLES = {"HUDHUD_" + key.replace(".", "_").upper(): key for key in _KINDS}
-# What an orchestrator injects for a service that is named hudhud…; never a setting of ours.
-_INJECTED = re.compile(r"^HUDHUD_(\w+_)?(SERVICE_(HOST|PORT)|PORT(_\d+_(TCP|UDP|SCTP))?)(_\w+)?$")
+# No settings: what an orchestrator injects for a service that is named hudhud…, and HUDHUD_TEST_…,
+# which belongs to whoever runs tests.
+_FOREIGN = re.compile(
+    r"HUDHUD_(TEST_.*|(\w+_)?(SERVICE_(HOST|PORT)|PORT(_\d+_(TCP|UDP|SCTP))?)(_\w+)?)"
+)
 
 
 def _nearest_file() -> Path | None:
@@ -210,7 +213,7 @@ def _from_environment(env: Mapping[str, str]) -> Found:
             continue
         key = _VARIABLES.get(variable)
         if key is None:
-            if _INJECTED.match(variable):
+            if _FOREIGN.fullmatch(variable):
                 continue
             message = f"{variable} is no setting; the nearest is {_nearest(variable, _VARIABLES)}."
             raise ConfigError(message)

@@ -36,7 +36,7 @@ class Statement(Protocol[T_co]):
         """The values for placeholders by name."""
         ...
 
-    def answer(self, rows: Sequence[Row], names: Iterable[str]) -> T_co:
+    def answer(self, rows: Sequence[Row], names: Iterable[str], /) -> T_co:
         """Return what the rows mean; `names` of the columns are only worked out when used."""
         ...
 
@@ -75,7 +75,7 @@ class Call(Generic[T]):
         """The values for placeholders by name."""
         return {arg.name: arg.value for arg in self.args}
 
-    def answer(self, rows: Sequence[Row], _: Iterable[str]) -> T:
+    def answer(self, rows: Sequence[Row], _: Iterable[str], /) -> T:
         """Return what the rows mean; the columns of a function are known by their order."""
         return self.read(rows)
 

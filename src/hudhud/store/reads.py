@@ -45,7 +45,7 @@ class Read:
         """The values for placeholders by name."""
         return {name: self.params[name] for name in parameters(self.name)}
 
-    def answer(self, rows: Sequence[Row], names: Iterable[str]) -> list[dict[str, object]]:
+    def answer(self, rows: Sequence[Row], names: Iterable[str], /) -> list[dict[str, object]]:
         """Return the rows as dicts."""
         columns = list(names)
         return [dict(zip(columns, row, strict=True)) for row in rows]
