@@ -182,8 +182,10 @@ create table hudhud.range (
     queue     text     not null,
     lane      smallint not null,
     tenant_id text     not null,
+    number    bigint   generated always as identity,
     primary key (shard, queue, lane, tenant_id)
 );
+create index range_number on hudhud.range (shard, queue, number);
 create table hudhud.range_new (
     shard     smallint not null,
     queue     text     not null,
@@ -237,3 +239,6 @@ create type hudhud.job_options as (
     traceparent    text,
     tags           text[]
 );
+
+-- One scan range, as stage hands it on.
+create type hudhud.spot as (shard smallint, queue text, lane smallint, tenant_id text);

@@ -65,8 +65,8 @@ begin
             from asked a left join taken t on t.lane = a.lane and t.tenant_id = a.tenant_id
             group by a.n
         )
-        select array_agg(t.job_id order by t.line, t.seq), array_agg(t.run order by t.line, t.seq),
-               array_agg(t.attempt order by t.line, t.seq), array_agg(t.crashes order by t.line, t.seq),
+        select array_agg(t.job_id order by t.lane, t.line, t.seq), array_agg(t.run order by t.lane, t.line, t.seq),
+               array_agg(t.attempt order by t.lane, t.line, t.seq), array_agg(t.crashes order by t.lane, t.line, t.seq),
                (select array_agg(p.top order by p.n) from per_range p), (select array_agg(p.found order by p.n) from per_range p)
         into job_ids, runs, attempts, crashes, tops, counts
         from taken t;

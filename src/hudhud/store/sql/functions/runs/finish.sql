@@ -11,7 +11,8 @@ create or replace function hudhud.finish(
     settlements jsonb default null,
     out settled integer, out lost_leases uuid[], out refused integer)
 language plpgsql security definer
-set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+-- A handler's transaction may hold a lease or a fence that is not to be waited for without end.
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set lock_timeout = '3s' as $$
 declare
     now timestamptz := hudhud.clock();
     kept_below uuid := (select s.kept_below from hudhud.setting s);

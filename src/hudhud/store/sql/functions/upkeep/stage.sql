@@ -8,7 +8,7 @@ returns integer language plpgsql security definer
 set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
 declare
     amount integer;
-    spots hudhud.range[];
+    spots hudhud.spot[];
 begin
     with due as (
         delete from hudhud.scheduled s
@@ -25,7 +25,7 @@ begin
         order by d.available_at
         returning queue, lane, tenant_id
     )
-    select sum(m.jobs)::integer, array_agg(row(stage.shard, m.queue, m.lane, m.tenant_id)::hudhud.range)
+    select sum(m.jobs)::integer, array_agg(row(stage.shard, m.queue, m.lane, m.tenant_id)::hudhud.spot)
     into amount, spots
     from (select queue, lane, tenant_id, count(*) as jobs from moved group by queue, lane, tenant_id) m;
 

@@ -1,0 +1,156 @@
+"""What all runs of a worker process share: connections for handlers, their state, their log."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+
+from psycopg_pool import AsyncConnectionPool, ConnectionPool
+
+from hudhud.domain.redact import redact
+from hudhud.drivers.base import arun
+from hudhud.store import runs
+from hudhud.telemetry import emit
+from hudhud.worker.service import Service
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from uuid import UUID
+
+    from psycopg import AsyncConnection, Connection
+    from psycopg.rows import TupleRow
+
+    from hudhud.worker.context import Context
+
+_FLUSH_SECONDS = 0.5
+_LINES_MAX = 1_000  # of one run and flush; what a handler writes beyond is dropped and counted
+_TIMEOUT_SECONDS = 30.0
+
+
+class Desk(Service):
+    """Lends connections to handlers and writes down what they log.
+
+    Claims, finishes and renewals have connections of their own: handlers that hold every
+    connection of these pools hold up nobody but each other.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        connections: int,
+        on_settled: Callable[[Context], None],
+    ) -> None:
+        """Make a desk; pools open with the first handler that wants a connection.
+
+        Args:
+            url: Address of the database.
+            connections: At most so many for async handlers, and as many for plain ones.
+            on_settled: Told, on the loop, of a run that committed its own success.
+        """
+        super().__init__("desk")
+        self.state: Any = None
+        self._url = url
+        self._connections = connections
+        self._on_settled = on_settled
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._async_pool: AsyncConnectionPool[AsyncConnection[TupleRow]] | None = None
+        self._sync_pool: ConnectionPool[Connection[TupleRow]] | None = None
+        self._lines: dict[tuple[UUID, int], list[dict[str, object]]] = {}
+
+    async def run(self) -> None:
+        """Write what was logged, a moment later and in one go per run, until a stop."""
+        self._loop = asyncio.get_running_loop()
+        self.mark_ready()
+        try:
+            while await self.pause(_FLUSH_SECONDS):
+                await self._flush()
+            await self._flush()
+        finally:
+            await self._close()
+
+    async def async_pool(self) -> AsyncConnectionPool[AsyncConnection[TupleRow]]:
+        """Return the pool for handlers on the loop."""
+        if self._async_pool is None:
+            self._async_pool = AsyncConnectionPool(
+                self._url,
+                min_size=1,
+                max_size=self._connections,
+                timeout=_TIMEOUT_SECONDS,
+                open=False,
+                kwargs={"prepare_threshold": None, "application_name": "hudhud handler"},
+            )
+            await self._async_pool.open()
+        return self._async_pool
+
+    def sync_pool(self) -> ConnectionPool[Connection[TupleRow]]:
+        """Return the pool for plain functions on their threads."""
+        if self._sync_pool is None:
+            self._sync_pool = ConnectionPool(
+                self._url,
+                min_size=1,
+                max_size=self._connections,
+                timeout=_TIMEOUT_SECONDS,
+                open=True,
+                kwargs={"prepare_threshold": None, "application_name": "hudhud handler"},
+            )
+        return self._sync_pool
+
+    async def shielded(self, work: Awaitable[object]) -> None:
+        """Finish a commit or a rollback although the task around it is being cancelled.
+
+        Cancelling a COMMIT would leave nobody knowing whether it happened.
+        """
+        task = asyncio.ensure_future(work)
+        try:
+            await asyncio.shield(task)
+        except asyncio.CancelledError:
+            await asyncio.wait({task})
+            if task.done() and not task.cancelled() and task.exception() is not None:
+                emit("transaction.failed", error=task.exception())
+            raise
+
+    def settled_elsewhere(self, context: Context) -> None:
+        """Take note that a run's success is committed; may be called from any thread."""
+        self._on_loop(self._on_settled, context)
+
+    def write_log(self, context: Context, line: dict[str, object]) -> None:
+        """Keep a line for the next flush; may be called from any thread."""
+        line["message"] = redact(str(line["message"]))
+        self._on_loop(self._keep, (context.job_id, context.run), line)
+
+    def _keep(self, of_run: tuple[UUID, int], line: dict[str, object]) -> None:
+        lines = self._lines.setdefault(of_run, [])
+        if len(lines) < _LINES_MAX:
+            lines.append(line)
+        else:
+            emit("log.line_dropped", job_id=of_run[0])
+
+    def _on_loop(self, function: Callable[..., None], *args: Any) -> None:  # noqa: ANN401
+        assert self._loop is not None
+        try:
+            running = asyncio.get_running_loop()
+        except RuntimeError:
+            running = None
+        if running is self._loop:
+            function(*args)
+        else:
+            self._loop.call_soon_threadsafe(function, *args)
+
+    async def _flush(self) -> None:
+        if not self._lines:
+            return
+        lines, self._lines = self._lines, {}
+        pool = await self.async_pool()
+        async with pool.connection() as connection:
+            for (job_id, run), written in lines.items():
+                await arun(connection, runs.write_log(job_id, run, json.dumps(written)))
+
+    async def _close(self) -> None:
+        if self._async_pool is not None:
+            await self._async_pool.close()
+            self._async_pool = None
+        if self._sync_pool is not None:
+            await asyncio.to_thread(self._sync_pool.close)
+            self._sync_pool = None

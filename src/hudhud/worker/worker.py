@@ -1,0 +1,228 @@
+"""A worker process: everything that claims, runs and settles jobs, started and stopped as one."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import time
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from functools import partial
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any, Protocol
+from uuid import UUID, uuid4
+
+from hudhud.store import runs
+from hudhud.telemetry import emit
+from hudhud.worker.claimer import Claimer, ClaimSettings
+from hudhud.worker.desk import Desk
+from hudhud.worker.finisher import Finisher
+from hudhud.worker.lease import LeaseKeeper
+from hudhud.worker.link import Link
+from hudhud.worker.maintainer import Maintainer
+from hudhud.worker.pools import Pools
+from hudhud.worker.runner import Runner
+from hudhud.worker.waker import Waker
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+    from contextlib import AbstractAsyncContextManager
+
+    from hudhud.config import WorkerConfig
+    from hudhud.worker.batch import Batch
+    from hudhud.worker.context import Context
+    from hudhud.worker.registry import Registry
+    from hudhud.worker.runner import Attempt
+
+    Middleware = Callable[[Context, Attempt], Awaitable[object]]
+
+
+class Application(Protocol):
+    """What a worker needs to know of the user's application; `Hudhud` is one."""
+
+    @property
+    def registry(self) -> Registry:
+        """Its handlers."""
+        ...
+
+    @property
+    def middleware(self) -> Sequence[Middleware]:
+        """What is wrapped around each attempt, the outermost first."""
+        ...
+
+    def lifespan_context(self) -> AbstractAsyncContextManager[Any]:
+        """Open what its handlers share; the value becomes `ctx.state`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """Where the database is: for everything, and for LISTEN, which must not go through a pooler."""
+
+    database_url: str
+    direct_url: str
+
+
+class Worker:
+    """One worker process, for some queues.
+
+    Attributes:
+        id: New with each start, so that nobody inherits a dead worker's leases by its name.
+    """
+
+    def __init__(
+        self, application: Application, addresses: Addresses, config: WorkerConfig
+    ) -> None:
+        """Make a worker; nothing is opened before `start`."""
+        self.id: UUID = uuid4()
+        self.config = config
+        self._application = application
+        self._addresses = addresses
+        self._stack = AsyncExitStack()
+        self._stop_wanted = asyncio.Event()
+        self._batches: dict[UUID, Batch] = {}
+        url = addresses.database_url
+        self._claims = Link(url, "claims")
+        self._finishes = Link(url, "finishes")
+        self.finisher = Finisher(self._finishes, on_closed=self._close_batch)
+        self.desk = Desk(
+            url,
+            connections=config.connections,
+            on_settled=lambda context: self.finisher.settled(context.batch),
+        )
+        self.pools = Pools(
+            threads=config.threads, processes=os.cpu_count() or 1, on_worn=self.ask_to_stop
+        )
+        self.runner = Runner(
+            application.registry,
+            self.finisher,
+            self.desk,
+            self.pools,
+            concurrency=config.concurrency,
+        )
+        self.runner.attempt = _wrapped(self.runner.call_handler, application.middleware)
+        self.waker = Waker(addresses.direct_url, config.queues, self.id)
+        self.keeper = LeaseKeeper(
+            url,
+            self.id,
+            lease_seconds=config.lease_seconds,
+            on_lost=self._lose,
+            on_cancel=self.runner.cancel,
+        )
+        self.maintainer = Maintainer(url)
+        self.claimers = [self._claimer(queue) for queue in config.queues]
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it claims and finishes jobs."""
+        loops = (*self.claimers, self.finisher, self.runner, self.keeper)
+        return all(loop.is_ready for loop in loops)
+
+    async def run(self) -> None:
+        """Work until `ask_to_stop`, then stop within the configured time."""
+        await self.start()
+        try:
+            await self._stop_wanted.wait()
+        finally:
+            await self.stop()
+
+    def ask_to_stop(self) -> None:
+        """Make `run` end; safe to call more than once."""
+        self._stop_wanted.set()
+
+    async def start(self) -> None:
+        """Make the types and this process known, then begin to claim.
+
+        Raises:
+            HudhudError: When the schema does not fit, or the database refuses.
+            psycopg.OperationalError: When the database cannot be reached.
+        """
+        self.desk.state = await self._stack.enter_async_context(
+            self._application.lifespan_context()
+        )
+        await self._register()
+        for loop in (self.desk, self.finisher, self.keeper, self.runner, self.waker):
+            loop.start()
+        await asyncio.gather(*(loop.ready() for loop in (self.desk, self.finisher, self.runner)))
+        for loop in (self.maintainer, *self.claimers):
+            loop.start()
+        emit("worker.started", worker_id=self.id, queues=self.config.queues)
+
+    async def stop(self, *, within_seconds: float | None = None) -> None:
+        """Claim no more, hand back what has not started, end what runs, settle everything.
+
+        Args:
+            within_seconds: For the handlers that run; None takes the configuration's.
+        """
+        seconds = self.config.stop_seconds if within_seconds is None else within_seconds
+        deadline = time.monotonic() + seconds
+        await asyncio.gather(*(loop.stop() for loop in (*self.claimers, self.waker)))
+        await self.runner.close(deadline)
+        await asyncio.gather(self.finisher.stop(), self.maintainer.stop(), self.runner.stop())
+        await self.desk.stop(within_seconds=5)
+        await self.keeper.stop(within_seconds=5)
+        self.pools.close()
+        await self._leave()
+        await self._stack.aclose()
+        emit("worker.stopped", worker_id=self.id)
+
+    async def _register(self) -> None:
+        registry = self._application.registry
+        await self._claims.run(runs.announce(registry.announcement()))
+        await self._claims.run(
+            runs.register_worker(
+                runs.NewWorker(
+                    self.id,
+                    f"{socket.gethostname()}:{os.getpid()}",
+                    socket.gethostname(),
+                    os.getpid(),
+                    self.config.queues,
+                    registry.contracts,
+                    version("hudhud"),
+                )
+            )
+        )
+
+    async def _leave(self) -> None:
+        await self._claims.run(runs.leave(self.id))
+        await self._claims.close()
+        await self._finishes.close()
+
+    def _claimer(self, queue: str) -> Claimer:
+        settings = ClaimSettings(
+            self.id,
+            self.config.lease_seconds,
+            self.config.batch_jobs_max,
+            self.config.poll_seconds_max,
+        )
+        return Claimer(
+            queue,
+            self._claims,
+            self.runner,
+            settings,
+            hint=self.waker.event(queue),
+            on_claimed=self._take,
+        )
+
+    def _take(self, batch: Batch, asked_at: float) -> None:
+        self._batches[batch.lease_id] = batch
+        self.keeper.hold(batch.lease_id, asked_at)
+        self.runner.take(batch)
+
+    def _close_batch(self, batch: Batch) -> None:
+        self._batches.pop(batch.lease_id, None)
+        self.keeper.release(batch.lease_id)
+        if batch.is_lost:
+            self.runner.lose(batch)
+
+    def _lose(self, lease_id: UUID) -> None:
+        batch = self._batches.pop(lease_id, None)
+        if batch is not None:
+            self.runner.lose(batch)
+
+
+def _wrapped(attempt: Attempt, middleware: Sequence[Middleware]) -> Attempt:
+    for layer in reversed(middleware):
+        attempt = partial(layer, call_next=attempt)  # type: ignore[call-arg]
+    return attempt
