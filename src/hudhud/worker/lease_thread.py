@@ -1,0 +1,135 @@
+"""The thread that renews leases, asks for cancel requests and watches the loop."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import psycopg
+from typing_extensions import override
+
+from hudhud.drivers.base import run as run_call
+from hudhud.errors import HudhudError
+from hudhud.store import runs
+from hudhud.telemetry import emit
+from hudhud.worker.backoff import Backoff
+from hudhud.worker.connection import connect
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from uuid import UUID
+
+    from psycopg import Connection
+    from psycopg.rows import TupleRow
+
+    from hudhud.worker.held import HeldLeases
+    from hudhud.worker.loop_watch import LoopWatch
+
+BEAT_SECONDS: Final = 1.0  # while something runs
+IDLE_BEAT_SECONDS: Final = 10.0
+_ROUND_SECONDS_MAX: Final = 0.5
+_RETRY_SECONDS_MAX: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """What a lease thread works on, and whom it tells; the callbacks reach the loop safely."""
+
+    url: str
+    worker_id: UUID
+    lease_seconds: int
+    held: HeldLeases
+    watch: LoopWatch
+    tell_lost: Callable[[UUID], None]
+    tell_cancel: Callable[[UUID, int], None]
+    tell_ended: Callable[[BaseException | None], None]
+
+
+class LeaseThread(threading.Thread):
+    """Goes round a few times a second; most rounds find nothing to do and ask nobody."""
+
+    def __init__(self, keeping: Keeping) -> None:
+        super().__init__(name="hudhud-lease", daemon=True)
+        self._keeping = keeping
+        self._quit = threading.Event()
+        self._round_seconds = min(_ROUND_SECONDS_MAX, keeping.lease_seconds / 8)
+        self._backoff = Backoff(max_seconds=min(_RETRY_SECONDS_MAX, keeping.lease_seconds / 4))
+        self._connection: Connection[TupleRow] | None = None
+        self._beaten_at = -math.inf
+        self._retry_at = -math.inf
+        self._told: frozenset[tuple[UUID, int]] = frozenset()
+
+    def quit(self) -> None:
+        """Ask the thread to end after the statement it is in."""
+        self._quit.set()
+
+    @override
+    def run(self) -> None:
+        """Go round until told to quit, then say how it ended."""
+        error: BaseException | None = None
+        try:
+            while not self._quit.is_set():
+                self._keeping.watch.look()
+                self._round(time.monotonic())
+                self._quit.wait(self._round_seconds)
+        except BaseException as caught:  # noqa: BLE001 - whatever it is, the service must hear of it
+            error = caught
+        finally:
+            self._disconnect()
+            self._keeping.tell_ended(error)
+
+    def _round(self, now: float) -> None:
+        due = self._keeping.held.due(now)
+        beat_seconds = BEAT_SECONDS if self._keeping.held else IDLE_BEAT_SECONDS
+        beat_is_due = now - self._beaten_at >= beat_seconds
+        if now < self._retry_at or not (due or beat_is_due):
+            return
+        try:
+            if due:
+                self._renew(due)
+            if beat_is_due:
+                self._beat()
+        except (psycopg.Error, HudhudError) as error:
+            self._recover(error)
+        else:
+            self._backoff.reset()
+
+    def _renew(self, due: list[UUID]) -> None:
+        keeping = self._keeping
+        # The time of a lease counts from before the question, never from the later answer.
+        asked_at = time.monotonic()
+        call = runs.renew(keeping.worker_id, due, keeping.lease_seconds)
+        renewed = run_call(self._connected(), call)
+        keeping.held.renew(renewed, asked_at)
+        for lease_id in set(due).difference(renewed):
+            if keeping.held.release(lease_id):
+                emit("lease.lost", lease_id=lease_id)
+                keeping.tell_lost(lease_id)
+
+    def _beat(self) -> None:
+        keeping = self._keeping
+        asked_at = time.monotonic()
+        wanted = frozenset(run_call(self._connected(), runs.beat(keeping.worker_id)))
+        for job_id, run in wanted - self._told:
+            keeping.tell_cancel(job_id, run)
+        self._told = wanted
+        self._beaten_at = asked_at
+
+    def _connected(self) -> Connection[TupleRow]:
+        if self._connection is None:
+            self._connection = connect(self._keeping.url, "lease")
+        return self._connection
+
+    def _recover(self, error: Exception) -> None:
+        self._disconnect()
+        delay_seconds = self._backoff.next_delay_seconds()
+        self._retry_at = time.monotonic() + delay_seconds
+        emit("lease.keeper_failed", error=error, retry_seconds=delay_seconds)
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
