@@ -13,8 +13,8 @@ set-up that was interrupted is done again from its start.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
-import os
 import re
 import subprocess
 import sys
@@ -24,24 +24,34 @@ ROOT = Path(__file__).resolve().parent.parent
 LOCK = ROOT / "requirements" / "dev.txt"
 PROJECT = ROOT / "pyproject.toml"
 VENV = ROOT / ".venv"
-PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+PYTHON = VENV / "bin" / "python"
 PIP = (PYTHON, "-m", "pip", "--disable-pip-version-check", "--no-input", "install")
 
 
 def main() -> int:
     """Bring `.venv` up to date; 0 if it is, 1 with the last words of what failed."""
     try:
-        if stamp("lock") != digest(LOCK):
-            make_environment()
-            install_lock()
-            write_stamp("lock", digest(LOCK))
-        if stamp("project") != digest(PROJECT):
-            install_hudhud()
-            write_stamp("project", digest(PROJECT))
+        with LOCK.open("rb") as turn:
+            fcntl.flock(turn, fcntl.LOCK_EX)  # `make up` and `make test` may start together
+            bring_up_to_date()
+    except KeyboardInterrupt:
+        print("\nset-up interrupted; the next make does it again")
+        return 130
     except subprocess.CalledProcessError as error:
         print(f"\nset-up failed: {' '.join(map(str, error.cmd))}\n{error.output or ''}")
         return 1
     return 0
+
+
+def bring_up_to_date() -> None:
+    """Do the steps whose stamp is not of today's files."""
+    if stamp("lock") != digest(LOCK):
+        make_environment()
+        install_lock()
+        write_stamp("lock", digest(LOCK))
+    if stamp("project") != digest(PROJECT):
+        install_hudhud()
+        write_stamp("project", digest(PROJECT))
 
 
 def make_environment() -> None:
