@@ -18,6 +18,7 @@ from hudhud.errors import InvalidJobError, PayloadTooLargeError
 
 # The database's setting payload_bytes_max has the last word; it cannot be set above this.
 BYTES_CEILING = 1_048_576
+RESULT_BYTES_MAX = 16_384  # of a handler's result; larger things are stored, and referred to
 INTEGER_DIGITS_MAX = 1_000
 NESTING_MAX = 100  # far below what exhausts a reader's stack
 
@@ -66,7 +67,7 @@ def load(text: str) -> dict[str, object]:
         InvalidJobError: When it is not a JSON object that `dump` would have accepted.
     """
     try:
-        value: object = json.loads(text, parse_float=_finite, parse_constant=_refuse_constant)
+        value: object = _decode(text)
     except (ValueError, RecursionError) as error:
         _refuse(f"$ cannot be read: {error}")
     if not isinstance(value, dict):
@@ -159,3 +160,7 @@ def _refuse_constant(word: str) -> NoReturn:
 def _refuse(problem: str) -> NoReturn:
     message = f"{problem}."
     raise InvalidJobError(message)
+
+
+# Made once: json.loads would make a decoder anew for every payload.
+_decode = json.JSONDecoder(parse_float=_finite, parse_constant=_refuse_constant).decode

@@ -1,6 +1,7 @@
-"""Bring a database to this release's schema: numbered migrations forward, functions as their files say today.
+"""Bring a database to this release's schema: migrations forward, functions as their files say.
 
-Everything happens in one transaction under one lock, so several may start at once and a failure leaves nothing half done.
+Everything happens in one transaction under one lock, so several may start at once and a failure
+leaves nothing half done.
 """
 
 from __future__ import annotations
@@ -62,10 +63,8 @@ def functions() -> list[Script]:
 def script() -> str:
     """Return the whole schema as one script, for teams that apply it with a tool of their own."""
     parts = [f"{_SCHEMA};"]
-    for migration in migrations():
-        parts += [f"-- {migration.path}", migration.text, f"{_record_migration(migration).decode()};"]
-    for function in functions():
-        parts += [f"-- {function.path}", function.text, f"{_record_function(function).decode()};"]
+    for item in (*migrations(), *functions()):
+        parts += [f"-- {item.path}", item.text, f"{_record(item)};"]
     parts += [f"{_PARTITIONS};", f"{_CLOSE};"]
     return "begin;\n\n" + "\n\n".join(parts) + "\n\ncommit;\n"
 
@@ -84,11 +83,11 @@ def pending(dsn: str) -> list[Script]:
 def apply(dsn: str) -> list[Script]:
     """Bring the database to this release's schema and return what was run.
 
-    The role needs CREATE on the database, nothing more. Safe when several start at once: one works, the others wait
-    and find nothing to do.
+    The role needs CREATE on the database, nothing more. Safe when several start at once: one
+    works, the others wait and find nothing to do.
 
     Raises:
-        SchemaError: When the database is newer than this release, or holds a schema of that name that is not ours.
+        SchemaError: When the database is newer than this release.
         psycopg.OperationalError: When the database cannot be reached.
     """
     with psycopg.connect(dsn) as connection:
@@ -98,8 +97,8 @@ def apply(dsn: str) -> list[Script]:
         todo = _pending(connection)
         for item in todo:
             connection.execute(item.text.encode())
-            connection.execute(_record_migration(item) if item.number else _record_function(item))
-        connection.execute(_PARTITIONS)
+            connection.execute(_record(item).encode())
+        connection.execute(_PARTITIONS.encode())
         if todo:
             connection.execute(_CLOSE)
     return todo
@@ -117,7 +116,10 @@ def require_current(connection: psycopg.Connection[tuple[object, ...]]) -> None:
         message = "This database has no hudhud schema yet. Run `hudhud migrate`."
         raise SchemaError(message)
     if applied < newest:
-        message = f"The schema is at migration {applied}, this release needs {newest}. Run `hudhud migrate`."
+        message = (
+            f"The schema is at migration {applied}, this release needs {newest}."
+            " Run `hudhud migrate`."
+        )
         raise SchemaError(message)
     if applied > newest:
         raise SchemaError(_too_new(applied, newest))
@@ -148,21 +150,26 @@ def _has_schema(connection: psycopg.Connection[tuple[object, ...]]) -> bool:
 
 def _applied_number(connection: psycopg.Connection[tuple[object, ...]]) -> int | None:
     """Number of the last applied migration; None for a database without our schema."""
-    if connection.execute("select to_regclass('hudhud.schema_version') is not null").fetchone() != (True,):
+    if connection.execute("select to_regclass('hudhud.schema_version') is not null").fetchone() != (
+        True,
+    ):
         return None
     row = connection.execute("select max(number) from hudhud.schema_version").fetchone()
     return int(str(row[0])) if row and row[0] is not None else None
 
 
-def _record_migration(item: Script) -> bytes:
-    return f"insert into hudhud.schema_version (number, name) values ({item.number}, '{item.path}')".encode()  # noqa: S608 - our own file names
-
-
-def _record_function(item: Script) -> bytes:
+def _record(item: Script) -> str:
+    """Return the statement that notes what was applied; paths and sums are our own."""
+    if item.number:
+        return (
+            "insert into hudhud.schema_version (number, name)"  # noqa: S608 - our own file names
+            f" values ({item.number}, '{item.path}')"
+        )
     return (
-        f"insert into hudhud.function_version (path, checksum) values ('{item.path}', '{item.checksum}') "  # noqa: S608 - our own file names
-        "on conflict (path) do update set checksum = excluded.checksum"
-    ).encode()
+        "insert into hudhud.function_version (path, checksum)"  # noqa: S608 - our own file names
+        f" values ('{item.path}', '{item.checksum}')"
+        " on conflict (path) do update set checksum = excluded.checksum"
+    )
 
 
 def _too_new(applied: int, newest: int) -> str:

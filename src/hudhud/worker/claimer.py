@@ -6,8 +6,8 @@ import asyncio
 import time
 from collections import deque
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Final
-from uuid import UUID
 
 from hudhud.store import runs
 from hudhud.telemetry import emit
@@ -17,6 +17,7 @@ from hudhud.worker.service import Service
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from uuid import UUID
 
     from hudhud.worker.link import Link
     from hudhud.worker.runner import Runner
@@ -59,8 +60,8 @@ class Claimer(Service):
         queue: str,
         link: Link,
         runner: Runner,
-        settings: ClaimSettings,
         *,
+        settings: ClaimSettings,
         hint: asyncio.Event,
         on_claimed: Callable[[Batch, float], None],
     ) -> None:
@@ -83,6 +84,7 @@ class Claimer(Service):
         self._on_claimed = on_claimed
         self._hot: deque[Range] = deque()
         self._cold: deque[Range] = deque()
+        self._to_look = 0  # ranges still to be looked at because of a hint
         self._newest_range = 0
         self._ranges_at = float("-inf")
         self._look_at = 0.0
@@ -99,18 +101,21 @@ class Claimer(Service):
             if room <= 0:
                 await self._wait_for_room()
                 continue
-            self._hint.clear()
+            if self._hint.is_set():
+                self._hint.clear()
+                self._to_look = len(self._cold)
             claimed = await self._claim(room)
             if time.monotonic() - self._ranges_at >= RANGES_SECONDS or not claimed:
                 claimed += await self._learn_ranges()
             if claimed:
                 await self._say_busy(claimed)
-            else:
+            elif self._to_look <= 0:
                 await self._wait_for_work()
 
     async def _claim(self, room: int) -> int:
         """Claim once and hand over what was found; return how many jobs that were."""
         visited, quanta = self._plan(room)
+        self._to_look -= len(visited)
         if not visited:
             return 0
         asked_at = time.monotonic()
@@ -144,12 +149,11 @@ class Claimer(Service):
         Ranges that had work share all but an eighth of it, in turn; the others are looked at in
         rotation. Within a claim the urgent lanes come first, and they are started first.
         """
-        cold = [self._cold[i] for i in range(min(len(self._cold), COLD_RANGES_MAX, max(1, room // 8)))]
-        if len(self._hot) and room == 1:
-            cold = []
+        amount = min(len(self._cold), COLD_RANGES_MAX, max(1, room // 8))
+        cold = list(islice(self._cold, 0 if self._hot and room == 1 else amount))
         self._cold.rotate(-len(cold))
         for_cold = len(cold) * max(1, room // (8 * len(cold))) if cold and self._hot else room
-        hot = [self._hot[i] for i in range(min(len(self._hot), max(1, room - for_cold)))]
+        hot = list(islice(self._hot, max(1, room - for_cold)))
         self._hot.rotate(-len(hot))
         quanta = {id(one): (room - (for_cold if cold else 0)) // len(hot) for one in hot}
         quanta |= {id(one): max(1, for_cold // len(cold)) for one in cold}
@@ -162,9 +166,7 @@ class Claimer(Service):
             return  # a suspect, claimed alone: no range was looked at
         found = zip(visited, quanta, claimed.tops, claimed.counts, strict=True)
         for one, quantum, top, count in found:
-            one.mark.visited(
-                top, xid=claimed.xid, xmin=claimed.xmin, was_full=count >= quantum
-            )
+            one.mark.visited(top, xid=claimed.xid, xmin=claimed.xmin, was_full=count >= quantum)
             if count and one in self._cold:
                 self._cold.remove(one)
                 self._hot.append(one)

@@ -2,127 +2,29 @@
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any, Final, cast
-from uuid import UUID
+from typing import TYPE_CHECKING, Any
 
-from hudhud.errors import LeaseLostError
+from hudhud.worker.run import Run
 from hudhud.worker.transaction import Transaction
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from hudhud.worker.batch import Batch
     from hudhud.worker.desk import Desk
 
-_NOTHING: Final[Mapping[str, Any]] = {}
 
+class Context(Run):
+    """One run of one job, as its handler sees it."""
 
-class Context:
-    """One run of one job, as its handler sees it.
-
-    Attributes:
-        batch: The lease it runs under.
-        index: Its place in the batch, from 0.
-        deadline: Monotonic second at which its time is up; set when it starts.
-        ending: Why it is being stopped from outside: "timeout", "cancel", "shutdown",
-            "lease_lost"; None while it may go on.
-        has_ended: Whether what it came to is decided. From then on it can do nothing more.
-        transaction_open: The transaction of `ctx.transaction()` that is open now.
-    """
-
-    __slots__ = (
-        "_desk",
-        "_extras",
-        "batch",
-        "deadline",
-        "ending",
-        "has_ended",
-        "index",
-        "transaction_open",
-    )
+    __slots__ = ("_desk",)
 
     def __init__(self, batch: Batch, index: int, desk: Desk) -> None:
-        self.batch = batch
-        self.index = index
-        self.deadline = 0.0
-        self.ending: str | None = None
-        self.has_ended = False
-        self.transaction_open: Transaction | None = None
+        super().__init__(batch, index)
         self._desk = desk
-        self._extras: Mapping[str, Any] | None = None
-
-    @property
-    def job_id(self) -> UUID:
-        """The job's id."""
-        value = self.batch.claimed.job_ids[self.index]
-        return value if isinstance(value, UUID) else UUID(value)
-
-    @property
-    def run(self) -> int:
-        """Number of this run, from 1; grows with every claim, whatever came of it."""
-        return self.batch.claimed.runs[self.index]
-
-    @property
-    def attempt(self) -> int:
-        """Number of this attempt, from 1; snoozes and hand-backs do not count."""
-        return self.batch.claimed.attempts[self.index]
-
-    @property
-    def max_attempts(self) -> int:
-        """After how many failed attempts the job is dead."""
-        return self.batch.claimed.max_attempts[self.index]
-
-    @property
-    def type(self) -> str:
-        """The job's type."""
-        return self.batch.claimed.types[self.index]
-
-    @property
-    def version(self) -> int:
-        """The version of the type's payload contract."""
-        return self.batch.claimed.versions[self.index]
-
-    @property
-    def tenant_id(self) -> str:
-        """Whose job it is."""
-        return self.batch.claimed.tenant_ids[self.index]
-
-    @property
-    def idempotency_key(self) -> str | None:
-        """The key it was enqueued with, if any."""
-        return cast("str | None", self._extra("idempotency_key"))
-
-    @property
-    def correlation_id(self) -> str | None:
-        """What ties this job to the request it began with, if the caller said so."""
-        return cast("str | None", self._extra("correlation_id"))
-
-    @property
-    def traceparent(self) -> str | None:
-        """The W3C trace context that the enqueue carried."""
-        return cast("str | None", self._extra("traceparent"))
-
-    @property
-    def tags(self) -> Sequence[str]:
-        """The tags it was enqueued with."""
-        return tuple(cast("Sequence[str]", self._extra("tags") or ()))
-
-    @property
-    def root_id(self) -> UUID:
-        """The first job of a line of replays; the job itself when it is none."""
-        root = cast("str | None", self._extra("root_id"))
-        return UUID(root) if root else self.job_id
 
     @property
     def state(self) -> Any:  # noqa: ANN401 - whatever the application's lifespan yielded
         """What the application's lifespan yielded: its clients and pools."""
         return self._desk.state
-
-    @property
-    def is_cancelled(self) -> bool:
-        """Whether this run should stop. A plain function asks now and then; a task is cancelled."""
-        return self.ending is not None or self.batch.is_lost
 
     def transaction(self, *, result: object = None) -> Transaction:
         """Commit the handler's own rows and this run's success as one.
@@ -161,18 +63,3 @@ class Context:
         self.check()
         share = min(max(share, 0.0), 1.0)
         self._desk.write_log(self, {"level": "info", "message": message, "progress": share})
-
-    def check(self) -> None:
-        """Stop here when this run may not go on.
-
-        Raises:
-            LeaseLostError: When it has ended, as far as the database is concerned.
-        """
-        if self.has_ended or self.batch.is_lost:
-            raise LeaseLostError
-
-    def _extra(self, name: str) -> object:
-        if self._extras is None:
-            text = self.batch.claimed.extras[self.index]
-            self._extras = cast("Mapping[str, Any]", json.loads(text)) if text else _NOTHING
-        return self._extras.get(name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import TYPE_CHECKING, Any
 
 from psycopg_pool import AsyncConnectionPool, ConnectionPool
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from psycopg import AsyncConnection, Connection
     from psycopg.rows import TupleRow
 
-    from hudhud.worker.context import Context
+    from hudhud.worker.run import Run
 
 _FLUSH_SECONDS = 0.5
 _LINES_MAX = 1_000  # of one run and flush; what a handler writes beyond is dropped and counted
@@ -40,7 +39,7 @@ class Desk(Service):
         url: str,
         *,
         connections: int,
-        on_settled: Callable[[Context], None],
+        on_settled: Callable[[Run], None],
     ) -> None:
         """Make a desk; pools open with the first handler that wants a connection.
 
@@ -111,14 +110,14 @@ class Desk(Service):
                 emit("transaction.failed", error=task.exception())
             raise
 
-    def settled_elsewhere(self, context: Context) -> None:
+    def settled_elsewhere(self, run: Run) -> None:
         """Take note that a run's success is committed; may be called from any thread."""
-        self._on_loop(self._on_settled, context)
+        self._on_loop(self._on_settled, run)
 
-    def write_log(self, context: Context, line: dict[str, object]) -> None:
+    def write_log(self, run: Run, line: dict[str, object]) -> None:
         """Keep a line for the next flush; may be called from any thread."""
         line["message"] = redact(str(line["message"]))
-        self._on_loop(self._keep, (context.job_id, context.run), line)
+        self._on_loop(self._keep, (run.job_id, run.run), line)
 
     def _keep(self, of_run: tuple[UUID, int], line: dict[str, object]) -> None:
         lines = self._lines.setdefault(of_run, [])
@@ -145,7 +144,7 @@ class Desk(Service):
         pool = await self.async_pool()
         async with pool.connection() as connection:
             for (job_id, run), written in lines.items():
-                await arun(connection, runs.write_log(job_id, run, json.dumps(written)))
+                await arun(connection, runs.write_log(job_id, run, written))
 
     async def _close(self) -> None:
         if self._async_pool is not None:

@@ -7,39 +7,41 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from hudhud.domain.job import Outcome
-from hudhud.domain.payload import dump_value
+from hudhud.domain.payload import RESULT_BYTES_MAX, dump_value
 from hudhud.domain.redact import clean, describe
 from hudhud.errors import HudhudError, Permanent, Retryable, Snooze, Unknown
 from hudhud.store.runs import Settlement
 
 if TYPE_CHECKING:
-    from hudhud.worker.context import Context
     from hudhud.worker.handler import AnyHandler
+    from hudhud.worker.run import Run
 
-RESULT_BYTES_MAX: Final = 16_384
 SNOOZE_SECONDS_MAX: Final = 366 * 86_400.0
 _LAST_RESORT_SECONDS: Final = 60.0
 
 
-def of_result(context: Context, result: object) -> Settlement:
+def of_result(run: Run, result: object) -> Settlement:
     """Settle a success that returned something.
 
-    Raises:
-        HudhudError: When the result is not a JSON value of at most 16 KiB.
+    A result that is no JSON value of at most 16 KiB makes the job dead: its work is done, and
+    another run would do it again.
     """
-    text = dump_value(result, bytes_max=RESULT_BYTES_MAX)
-    return _settlement(context, Outcome.SUCCEED, result=text)
+    try:
+        text = dump_value(result, bytes_max=RESULT_BYTES_MAX)
+    except HudhudError as error:
+        return _refused(run, "result_refused", error)
+    return _settlement(run, Outcome.SUCCEED, result=text)
 
 
-def of_error(context: Context, handler: AnyHandler, error: BaseException) -> Settlement:
+def of_error(run: Run, handler: AnyHandler, error: BaseException) -> Settlement:
     """Settle a run that ended with an exception; never raises an Exception."""
     if isinstance(error, Snooze):
         seconds = _bounded_seconds(error.seconds)
-        return _settlement(context, Outcome.SNOOZE, code=error.code, delay_seconds=seconds)
+        return _settlement(run, Outcome.SNOOZE, code=error.code, delay_seconds=seconds)
     failure = describe(error)
     error_class = _class_of(error, handler)
     settlement = _settlement(
-        context,
+        run,
         Outcome.FAIL,
         code=failure.code,
         error=failure.text,
@@ -49,47 +51,40 @@ def of_error(context: Context, handler: AnyHandler, error: BaseException) -> Set
     if error_class == "permanent":
         return settlement
     after_seconds = error.after_seconds if isinstance(error, Retryable) else None
-    return _retried(settlement, handler, context.attempt, after_seconds)
+    return _retried(run, handler, settlement, after_seconds=after_seconds)
 
 
-def of_timeout(context: Context, handler: AnyHandler) -> Settlement:
+def of_timeout(run: Run, handler: AnyHandler) -> Settlement:
     """Settle a run whose time is up: a failed attempt like any, with the code `timeout`."""
     settlement = _settlement(
-        context,
+        run,
         Outcome.RETRY,
         code="timeout",
         error=f"The handler did not end within {handler.timeout_seconds:g} s.",
         fingerprint="timeout",
         error_class="retryable",
     )
-    return _retried(settlement, handler, context.attempt, None)
+    return _retried(run, handler, settlement)
 
 
-def of_malformed(context: Context, error: HudhudError) -> Settlement:
+def of_malformed(run: Run, error: HudhudError) -> Settlement:
     """Settle a job that its handler cannot be called with: dead at once, however often retried."""
-    return _settlement(
-        context,
-        Outcome.FAIL,
-        code="malformed",
-        error=clean(str(error))[:2000],
-        fingerprint="malformed",
-        error_class="permanent",
-    )
+    return _refused(run, "malformed", error)
 
 
-def expired(context: Context) -> Settlement:
+def expired(run: Run) -> Settlement:
     """Settle a job whose time to be run has passed: dead, never run."""
-    return _settlement(context, Outcome.FAIL, code="expired", error_class="permanent")
+    return _settlement(run, Outcome.FAIL, code="expired", error_class="permanent")
 
 
-def cancelled(context: Context) -> Settlement:
+def cancelled(run: Run) -> Settlement:
     """Settle a run that stopped because it was asked to."""
-    return _settlement(context, Outcome.CANCEL)
+    return _settlement(run, Outcome.CANCEL)
 
 
-def hand_back(context: Context, code: str) -> Settlement:
+def hand_back(run: Run, code: str) -> Settlement:
     """Give a job back that did not fail: its attempt is not counted."""
-    return _settlement(context, Outcome.HAND_BACK, code=code)
+    return _settlement(run, Outcome.HAND_BACK, code=code)
 
 
 def last_resort(settlement: Settlement) -> Settlement:
@@ -106,8 +101,19 @@ def last_resort(settlement: Settlement) -> Settlement:
     )
 
 
-def _settlement(context: Context, outcome: Outcome, **particulars: Any) -> Settlement:  # noqa: ANN401 - Settlement's own fields
-    return Settlement(context.batch.lease_id, context.index + 1, outcome, **particulars)
+def _refused(run: Run, code: str, error: HudhudError) -> Settlement:
+    return _settlement(
+        run,
+        Outcome.FAIL,
+        code=code,
+        error=clean(str(error))[:2000],
+        fingerprint=code,
+        error_class="permanent",
+    )
+
+
+def _settlement(run: Run, outcome: Outcome, **particulars: Any) -> Settlement:  # noqa: ANN401 - Settlement's own fields
+    return Settlement(run.batch.lease_id, run.index + 1, outcome, **particulars)
 
 
 def _class_of(error: BaseException, handler: AnyHandler) -> str:
@@ -122,13 +128,13 @@ def _class_of(error: BaseException, handler: AnyHandler) -> str:
 
 
 def _retried(
-    settlement: Settlement, handler: AnyHandler, attempt: int, after_seconds: float | None
+    run: Run, handler: AnyHandler, settlement: Settlement, *, after_seconds: float | None = None
 ) -> Settlement:
     policy = handler.retry.of(settlement.error_class or "retryable")
     return replace(
         settlement,
         outcome=Outcome.RETRY,
-        delay_seconds=policy.delay(attempt, random.random, after_seconds=after_seconds),
+        delay_seconds=policy.delay(run.attempt, random.random, after_seconds=after_seconds),
         class_attempts_max=policy.attempts_max,
         age_seconds_max=policy.age_seconds_max,
     )

@@ -1,4 +1,4 @@
-"""Records what runs came to: one finish in flight, and everything that ends meanwhile joins the next."""
+"""Records what runs came to: one finish in flight; what ends meanwhile joins the next."""
 
 from __future__ import annotations
 
@@ -117,7 +117,9 @@ class Finisher(Service):
         sent = {batch: len(batch.ended) for batch in parts}
         part_leases = [batch.lease_id for batch in parts for _ in range(sent[batch])]
         positions = [place for batch in parts for place in batch.ended[: sent[batch]]]
-        answer = await self._send(closing, parts, (part_leases, positions), settlements)
+        answer = await self._send(
+            closing, parts, part=(part_leases, positions), settlements=settlements
+        )
 
         del self._settlements[: len(settlements)]
         for batch, amount in sent.items():
@@ -135,6 +137,7 @@ class Finisher(Service):
         self,
         closing: list[Batch],
         parts: list[Batch],
+        *,
         part: tuple[list[UUID], list[int]],
         settlements: list[Settlement],
     ) -> runs.Finished:

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
     from uuid import UUID
 
+    from hudhud.store.runs import Settlement
     from hudhud.worker.batch import Batch
     from hudhud.worker.desk import Desk
-    from hudhud.store.runs import Settlement
     from hudhud.worker.finisher import Finisher
-    from hudhud.worker.pools import Pools
     from hudhud.worker.handler import AnyHandler
+    from hudhud.worker.pools import Pools
     from hudhud.worker.registry import Registry
 
     Attempt = Callable[[Context], Awaitable[object]]
@@ -45,7 +45,7 @@ class Runner(Service):
     """
 
     def __init__(
-        self, registry: Registry, finisher: Finisher, desk: Desk, pools: Pools, *, concurrency: int
+        self, registry: Registry, finisher: Finisher, *, desk: Desk, pools: Pools, concurrency: int
     ) -> None:
         super().__init__("runner")
         self.running: dict[Context, asyncio.Task[None]] = {}
@@ -133,32 +133,22 @@ class Runner(Service):
             await asyncio.wait(tasks, timeout=seconds)
 
     def _start_waiting(self) -> None:
-        running, unstarted = self.running, self._unstarted
+        running, unstarted, find = self.running, self._unstarted, self._registry.find
         create_task = asyncio.get_running_loop().create_task
         while unstarted and len(running) < self._concurrency:
             context = unstarted.popleft()
             if context.batch.is_lost:
                 continue
-            running[context] = create_task(self._run_one(context))
+            handler = find(context.type, context.version)
+            if handler is None:
+                self._settle(context, ending.hand_back(context, "no_handler"))
+            else:
+                running[context] = create_task(self._run_one(context, handler))
 
-    async def _run_one(self, context: Context) -> None:
+    async def _run_one(self, context: Context, handler: AnyHandler) -> None:
         try:
-            await self._run_attempt(context)
-        finally:
-            del self.running[context]
-            self._ended += 1
-            if self._unstarted and not self._is_closed:
-                self._start_waiting()
-            self.slot_freed.set()
-
-    async def _run_attempt(self, context: Context) -> None:
-        handler = self._registry.find(context.type, context.version)
-        if handler is None:
-            self._settle(context, ending.hand_back(context, "no_handler"))
-            return
-        if handler.kind == "async":
-            _begin(context, handler)
-        try:
+            if handler.kind == "async":
+                _begin(context, handler)
             result = await self.attempt(context)
             settlement = None if result is None else ending.of_result(context, result)
         except asyncio.CancelledError as error:
@@ -167,23 +157,28 @@ class Runner(Service):
             settlement = ending.of_malformed(context, error)
         except Exception as error:  # noqa: BLE001 - every failure of a handler is recorded
             settlement = self._of_interruption(context, handler, error)
-        if settlement is None:
-            self._succeed(context)
-        else:
-            self._settle(context, settlement)
+        finally:
+            del self.running[context]
+            self._ended += 1
+        self._settle(context, settlement)
+        if self._unstarted and not self._is_closed:
+            self._start_waiting()
+        self.slot_freed.set()
 
     async def call_handler(self, context: Context) -> object:
         """Check the payload and call the handler: the innermost step of an attempt."""
-        handler = self._registry.find(context.type, context.version)
-        assert handler is not None
+        claimed, index = context.batch.claimed, context.index
+        handler = self._registry.find(claimed.types[index], claimed.versions[index])
+        assert handler is not None, "a job without a handler is not started"
         try:
-            payload = load(context.batch.claimed.payloads[context.index])
+            payload = load(claimed.payloads[index])
             handler.schema.check(payload)
         except InvalidJobError as error:
             raise MalformedError(str(error)) from error
         if handler.kind == "async":
             return await handler.function(context, **payload)
-        return await self._pools.run(handler, context, payload, on_start=partial(_begin, context, handler))
+        begin = partial(_begin, context, handler)
+        return await self._pools.run(handler, context, payload, on_start=begin)
 
     def _of_interruption(
         self, context: Context, handler: AnyHandler, error: BaseException
@@ -201,14 +196,14 @@ class Runner(Service):
                 # Nobody asked it to stop: a failure like any.
                 return ending.of_error(context, handler, error)
 
-    def _succeed(self, context: Context) -> None:
-        if not (context.has_ended or context.batch.is_lost):
-            context.has_ended = True
+    def _settle(self, context: Context, settlement: Settlement | None) -> None:
+        """Pass on what a run came to, None for a plain success, unless that is decided already."""
+        if context.has_ended or context.batch.is_lost:
+            return
+        context.has_ended = True
+        if settlement is None:
             self._finisher.succeed(context.batch, context.index + 1)
-
-    def _settle(self, context: Context, settlement: Settlement) -> None:
-        if not (context.has_ended or context.batch.is_lost):
-            context.has_ended = True
+        else:
             self._finisher.settle(context.batch, settlement)
 
     def _stop(self, context: Context, reason: str) -> None:
@@ -237,8 +232,8 @@ class Runner(Service):
 
         The fence that it holds would be waited for otherwise.
         """
-        if context.transaction_open is not None and context.transaction_open.server_pid is not None:
-            await self._finisher.end_session(context.transaction_open.server_pid)
+        if context.session_pid is not None:
+            await self._finisher.end_session(context.session_pid)
         self._settle(context, settlement)
         if context in self.running:
             self.running[context].cancel()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hudhud.domain.payload import dump_value
+from hudhud.domain.payload import RESULT_BYTES_MAX, dump_value
 from hudhud.drivers.base import arun
 from hudhud.drivers.base import run as run_call
 from hudhud.errors import LeaseLostError
@@ -18,21 +18,19 @@ if TYPE_CHECKING:
     from psycopg.rows import TupleRow
 
     from hudhud.store.call import Call
-    from hudhud.worker.context import Context
     from hudhud.worker.desk import Desk
+    from hudhud.worker.run import Run
 
 
 class Transaction:
     """Enter it with `async with` on the event loop, or with `with` in a plain function.
 
-    Attributes:
-        server_pid: The server process that works on it; a run that must end while it is open has
-            that process ended, because the fence it holds would be waited for.
+    While it is open the run's fence is held by its server process. A run that must end then has
+    that process ended first, because the fence would be waited for.
     """
 
-    def __init__(self, context: Context, desk: Desk, result: object) -> None:
-        self.server_pid: int | None = None
-        self._context = context
+    def __init__(self, run: Run, desk: Desk, result: object) -> None:
+        self._run = run
         self._desk = desk
         self._result = result
         self._async: AbstractAsyncContextManager[AsyncConnection[TupleRow]] | None = None
@@ -60,7 +58,7 @@ class Transaction:
         try:
             await self._desk.shielded(self._async.__aexit__(kind, error, trace))
         finally:
-            self._context.transaction_open = None
+            self._run.session_pid = None
         self._end(kind)
 
     def __enter__(self) -> Connection[TupleRow]:
@@ -84,20 +82,21 @@ class Transaction:
         try:
             self._sync.__exit__(kind, error, trace)
         finally:
-            self._context.transaction_open = None
+            self._run.session_pid = None
         self._end(kind)
 
     def _call(self) -> Call[bool]:
-        context = self._context
-        return runs.settle(context.batch.lease_id, context.index + 1, dump_value(self._result, bytes_max=RESULT_BYTES_MAX) if self._result is not None else None)
+        result = None
+        if self._result is not None:
+            result = dump_value(self._result, bytes_max=RESULT_BYTES_MAX)
+        return runs.settle(self._run.batch.lease_id, self._run.index + 1, result)
 
     def _begin(self, server_pid: int, *, is_ours: bool) -> None:
-        if not is_ours or self._context.has_ended:
+        if not is_ours or self._run.has_ended:
             raise LeaseLostError
-        self.server_pid = server_pid
-        self._context.transaction_open = self
+        self._run.session_pid = server_pid
 
     def _end(self, kind: type[BaseException] | None) -> None:
         if kind is None:
-            self._context.has_ended = True
-            self._desk.settled_elsewhere(self._context)
+            self._run.has_ended = True
+            self._desk.settled_elsewhere(self._run)

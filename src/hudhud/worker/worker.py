@@ -89,7 +89,7 @@ class Worker:
         self.desk = Desk(
             url,
             connections=config.connections,
-            on_settled=lambda context: self.finisher.settled(context.batch),
+            on_settled=lambda run: self.finisher.settled(run.batch),
         )
         self.pools = Pools(
             threads=config.threads, processes=os.cpu_count() or 1, on_worn=self.ask_to_stop
@@ -97,8 +97,8 @@ class Worker:
         self.runner = Runner(
             application.registry,
             self.finisher,
-            self.desk,
-            self.pools,
+            desk=self.desk,
+            pools=self.pools,
             concurrency=config.concurrency,
         )
         self.runner.attempt = _wrapped(self.runner.call_handler, application.middleware)
@@ -145,8 +145,9 @@ class Worker:
         for loop in (self.desk, self.finisher, self.keeper, self.runner, self.waker):
             loop.start()
         await asyncio.gather(*(loop.ready() for loop in (self.desk, self.finisher, self.runner)))
-        for loop in (self.maintainer, *self.claimers):
-            loop.start()
+        self.maintainer.start()
+        for claimer in self.claimers:
+            claimer.start()
         emit("worker.started", worker_id=self.id, queues=self.config.queues)
 
     async def stop(self, *, within_seconds: float | None = None) -> None:
@@ -200,7 +201,7 @@ class Worker:
             queue,
             self._claims,
             self.runner,
-            settings,
+            settings=settings,
             hint=self.waker.event(queue),
             on_claimed=self._take,
         )
