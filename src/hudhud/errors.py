@@ -68,9 +68,9 @@ class PermissionDeniedError(HudhudError):
 
 
 class Verdict(HudhudError):  # noqa: N818 - its kinds are raised as verdicts: raise Permanent(…)
-    """A handler ended its run by saying what the run came to.
+    """A handler ended its run with a verdict. Raise one of the kinds of verdict.
 
-    Raise one of its kinds. `code` is a short snake_case word by which failures are grouped; text
+    `code` is a short snake_case word by which failures are grouped; text
     that is not of that form is brought into it, for a recording of failure must not fail.
     """
 

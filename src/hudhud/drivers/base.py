@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
@@ -22,6 +23,11 @@ T = TypeVar("T")
 
 # The package that a connection's class comes from, to the module here that knows it.
 SUPPORTED = ("psycopg", "asyncpg", "sqlalchemy", "django")
+SUPPORTED_WORDS = (
+    "psycopg (Connection, AsyncConnection), asyncpg (Connection, or one from a pool),"
+    " SQLAlchemy (Connection, Session, AsyncConnection, AsyncSession),"
+    " Django (django.db.connection)"
+)
 
 
 class Driver(Protocol):
@@ -37,7 +43,9 @@ class Driver(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Kind:
+class Kind:
+    """Which driver a class of connections needs, and whether its calls are awaited."""
+
     package: str
     is_async: bool
 
@@ -49,11 +57,7 @@ def run(connection: object, statement: Statement[T]) -> T:
         ConfigError: For a connection of an unsupported kind, or an asynchronous one.
         HudhudError: What the server refused, by its SQLSTATE; other errors stay the driver's own.
     """
-    kind = _kind(connection)
-    if kind.is_async:
-        message = f"{_name(connection)} is asynchronous. Use AsyncClient, or the awaitable call."
-        raise ConfigError(message)
-    return pick_driver(connection).run(connection, statement)
+    return pick_driver(connection, is_async=False).run(connection, statement)
 
 
 async def arun(connection: object, statement: Statement[T]) -> T:
@@ -63,21 +67,38 @@ async def arun(connection: object, statement: Statement[T]) -> T:
         ConfigError: For a connection of an unsupported kind, or a synchronous one.
         HudhudError: As `run`.
     """
-    kind = _kind(connection)
-    if not kind.is_async:
-        message = f"{_name(connection)} is synchronous. Use Client, or the call without await."
-        raise ConfigError(message)
-    return await pick_driver(connection).arun(connection, statement)
+    return await pick_driver(connection, is_async=True).arun(connection, statement)
 
 
-def pick_driver(connection: object) -> Driver:
+def pick_driver(connection: object, *, is_async: bool) -> Driver:
     """Return the driver for a connection, by the package of its class; imported when first used.
 
     Raises:
-        ConfigError: When no driver knows it; lists what is supported.
+        ConfigError: When no driver knows it (lists what is supported), or it is of the other sort.
     """
-    module = import_module(f"hudhud.drivers.{_kind(connection).package}")
-    return cast("Driver", module)
+    connection_class: type = type(connection)
+    kind = kind_of(connection_class)
+    name = f"{connection_class.__module__}.{connection_class.__qualname__}"
+    if kind is None:
+        message = f"{name} is no connection that hudhud knows. Pass one of {SUPPORTED_WORDS}."
+    elif kind.is_async and not is_async:
+        message = f"{name} is asynchronous. Use AsyncClient, or the awaitable call."
+    elif is_async and not kind.is_async:
+        message = f"{name} is synchronous. Use Client, or the call without await."
+    else:
+        return cast("Driver", import_module(f"hudhud.drivers.{kind.package}"))
+    raise ConfigError(message)
+
+
+@cache
+def kind_of(connection_class: type) -> Kind | None:
+    """Return what a class of connections is, by where it or a base of it comes from."""
+    for base in connection_class.__mro__:
+        package = base.__module__.partition(".")[0]
+        if package in SUPPORTED:
+            is_async = package == "asyncpg" or base.__name__.lower().startswith("async")
+            return Kind(package, is_async)
+    return None
 
 
 @contextmanager
@@ -90,25 +111,6 @@ def named_errors() -> Generator[None]:
         if ours is None:
             raise
         raise ours from error
-
-
-def _kind(connection: object) -> _Kind:
-    for base in type(connection).__mro__:
-        package = base.__module__.partition(".")[0]
-        if package in SUPPORTED:
-            is_async = package == "asyncpg" or base.__name__.lower().startswith("async")
-            return _Kind(package, is_async)
-    message = (
-        f"{_name(connection)} is no connection that hudhud knows. Pass one of"
-        " psycopg (Connection, AsyncConnection), asyncpg (Connection, or one from a pool),"
-        " SQLAlchemy (Connection, Session, AsyncConnection, AsyncSession),"
-        " or Django (django.db.connection)."
-    )
-    raise ConfigError(message)
-
-
-def _name(connection: object) -> str:
-    return f"{type(connection).__module__}.{type(connection).__qualname__}"
 
 
 def _server_error(error: BaseException) -> BaseException:

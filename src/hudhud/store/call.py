@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
-T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 Row: TypeAlias = Sequence[Any]
@@ -50,7 +49,7 @@ class Arg(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Call(Generic[T]):
+class Call(Generic[T_co]):
     """A call of a function of the schema hudhud.
 
     `function` is always a literal of this package; a test holds each against its file in
@@ -59,7 +58,7 @@ class Call(Generic[T]):
 
     function: str
     args: tuple[Arg, ...]
-    read: Callable[[Sequence[Row]], T]
+    read: Callable[[Sequence[Row]], T_co]
 
     def sql(self, mark: Mark) -> str:
         """Return the statement in a driver's style of placeholders."""
@@ -75,7 +74,7 @@ class Call(Generic[T]):
         """The values for placeholders by name."""
         return {arg.name: arg.value for arg in self.args}
 
-    def answer(self, rows: Sequence[Row], _: Iterable[str], /) -> T:
+    def answer(self, rows: Sequence[Row], _: Iterable[str], /) -> T_co:
         """Return what the rows mean; the columns of a function are known by their order."""
         return self.read(rows)
 
