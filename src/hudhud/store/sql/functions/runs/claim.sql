@@ -5,6 +5,7 @@
 --   highest seq of a first run and the number of jobs. xid and xmin: for the low-water mark (see worker/mark.py). expired:
 --   positions of jobs past their expires_at, to be settled without a run. extras: what few jobs have, as JSON text, or null.
 -- A suspect (its last run ended in a crash beside others) is claimed alone.
+-- Its own transaction, which need not wait for the disk.
 -- Touches: ready, lease, job, job_kept. Locks: ready rows, skipping locked ones. Called by: worker/claimer.py.
 create or replace function hudhud.claim(
     worker_id uuid, queue text, lanes smallint[], tenants text[], marks bigint[], quanta integer[], lease_seconds integer,
@@ -19,6 +20,8 @@ declare
     now timestamptz := hudhud.clock();
     has_back boolean;
 begin
+    -- A claim that a crash of the server takes back only returns its jobs; what follows it durably makes it durable.
+    perform set_config('synchronous_commit', 'off', true);
     with suspect as materialized (
         select r.ctid from hudhud.ready r
         where r.shard = claim.shard and r.queue = claim.queue and r.line = 0

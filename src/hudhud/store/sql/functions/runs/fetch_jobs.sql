@@ -1,5 +1,5 @@
 -- What the jobs of a claim ask for, as arrays in the order of ids.
--- Returns: one row. expired: positions of jobs whose expires_at is not after now, null when none is.
+-- Returns: one row; nulls for a job whose row somebody deleted. expired: positions of jobs whose expires_at is not after now, null when none is.
 -- Touches: job; job_kept for jobs whose day is gone. Called by: claim.
 create or replace function hudhud.fetch_jobs(
     ids uuid[], now timestamptz,
@@ -18,7 +18,7 @@ begin
         select array_agg(j.type order by asked.n), array_agg(j.version order by asked.n), array_agg(j.tenant_id order by asked.n),
                array_agg(j.payload::text order by asked.n), array_agg(j.max_attempts order by asked.n),
                array_agg(j.extras order by asked.n), array_agg(asked.n::integer order by asked.n) filter (where j.expires_at <= $2)
-        from unnest($1) with ordinality asked(id, n), lateral (
+        from unnest($1) with ordinality asked(id, n) left join lateral (
             select j.type, j.version, j.tenant_id, j.payload, j.max_attempts, j.expires_at,
                    case when coalesce(j.idempotency_key, j.correlation_id, j.traceparent, j.tags[1], j.root_id::text,
                                       j.expires_at::text) is not null
@@ -29,7 +29,7 @@ begin
                    end as extras
             from hudhud.%I j
             where j.id = asked.id and j.id between %L and %L
-            limit 1) j$query$, source, lowest, highest)
+            limit 1) j on true$query$, source, lowest, highest)
     into types, versions, tenant_ids, payloads, max_attempts, extras, expired
     using ids, now;
 end $$;

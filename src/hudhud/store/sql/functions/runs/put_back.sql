@@ -10,6 +10,10 @@ declare
     job record;
 begin
     select j.queue, j.lane, j.tenant_id, j.type, j.version, j.shard into job from hudhud.job_all j where j.id = put_back.job_id;
+    -- Somebody deleted the job's row: there is nothing left to run.
+    if not found then
+        return;
+    end if;
     if is_held then
         insert into hudhud.waiting (job_id, run, shard, lane, attempt, crashes, waits_for, contract, since, queue, tenant_id)
         values (job_id, run, job.shard, job.lane, attempt, crashes, 'hold', job.type || ':' || job.version,
