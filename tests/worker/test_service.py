@@ -5,16 +5,14 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-import pytest
 from typing_extensions import override
 
-from hudhud import telemetry
 from hudhud.worker.backoff import Backoff
 from hudhud.worker.service import Service
 from tests.support.wait import auntil
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from tests.support.told import Told
 
 
 class Loop(Service):
@@ -55,28 +53,6 @@ class Stubborn(Loop):
             except asyncio.CancelledError:
                 if not self.ignores_cancel:
                     raise
-
-
-class Told:
-    """The events that were emitted, in order."""
-
-    def __init__(self) -> None:
-        self.events: list[tuple[str, Mapping[str, object]]] = []
-
-    def __call__(self, event: str, fields: Mapping[str, object]) -> None:
-        self.events.append((event, fields))
-
-    @property
-    def names(self) -> list[str]:
-        return [event for event, _ in self.events]
-
-
-@pytest.fixture
-def told() -> Iterator[Told]:
-    told = Told()
-    unsubscribe = telemetry.subscribe(told)
-    yield told
-    unsubscribe()
 
 
 async def test_a_started_service_becomes_ready_and_a_stop_waits_for_its_end() -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, LiteralString
 
 from typing_extensions import override
 
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from psycopg import AsyncConnection
     from psycopg.rows import TupleRow
 
-_LISTEN = "listen hudhud"
-_UNLISTEN = "unlisten hudhud"
-_BEAT = "select pg_notify('hudhud', %s)"
-_BEAT_MARK = "!beat:"
+_LISTEN: Final = "listen hudhud"
+_UNLISTEN: Final = "unlisten hudhud"
+_BEAT: Final = "select pg_notify('hudhud', %s)"
+_BEAT_MARK: Final = "!beat:"
 
 POOLED_MESSAGE = (
     "LISTEN hears nothing on this connection, as behind a pooler in transaction mode: set"
@@ -110,9 +110,9 @@ class Waker(Service):
         """Listen for as long as the connection lives; false at once if it cannot be listened on."""
         connection = await aconnect(self._direct_url, "waker")
         try:
-            await connection.execute(_LISTEN)
+            await self._say(connection, _LISTEN)
             if not await self._hears(connection):
-                await connection.execute(_UNLISTEN)
+                await self._say(connection, _UNLISTEN)
                 return False
             self._begin()
             await self._listen(connection)
@@ -128,7 +128,7 @@ class Waker(Service):
         """
         other = await aconnect(self._direct_url, "waker")
         try:
-            await other.execute(_BEAT, (self._beat,))
+            await self._say(other, _BEAT, self._beat)
         finally:
             await other.close()
         return await self._hear(connection, self._answer_seconds)
@@ -150,10 +150,21 @@ class Waker(Service):
             patience_seconds = self._beat_seconds * (0.8 + random.random() * 0.4)  # noqa: S311 - spreads load
             if await self._hear(connection, patience_seconds):
                 continue
-            await connection.execute(_BEAT, (self._beat,))
+            await self._say(connection, _BEAT, self._beat)
             if not await self._hear(connection, self._answer_seconds):
                 message = f"no heartbeat came back within {self._answer_seconds} s"
                 raise SilentError(message)
+
+    async def _say(
+        self, connection: AsyncConnection[TupleRow], statement: LiteralString, *values: str
+    ) -> None:
+        """Execute a statement; a server process that stands still must not make this one wait."""
+        try:
+            async with asyncio.timeout(self._answer_seconds):
+                await connection.execute(statement, values)
+        except TimeoutError as error:
+            message = f"the server did not answer within {self._answer_seconds} s"
+            raise SilentError(message) from error
 
     async def _hear(self, connection: AsyncConnection[TupleRow], seconds: float) -> bool:
         """Pass on what comes within so many seconds; return whether anything came."""
