@@ -1,0 +1,244 @@
+"""From the body of a POST to a job that can be enqueued, or to the paths that are wrong.
+
+Everything that is predictable is refused here, before a job exists: unknown fields, wrong types,
+instants without an offset, text that the database cannot keep.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Literal, TypeVar, cast
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    WithJsonSchema,
+)
+from pydantic_core import PydanticCustomError
+
+from hudhud.domain import payload as payloads
+from hudhud.domain.job import NewJob
+from hudhud.errors import InvalidJobError
+from hudhud.web import problems
+from hudhud.web.problems import FieldError, ProblemError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from starlette.datastructures import Headers
+
+SECONDS_MAX = 10 * 366 * 86_400
+"""No delay and no key reaches further than ten years."""
+JOBS_MAX = 1_000
+"""Jobs of one bulk request."""
+
+YEAR_MIN, YEAR_MAX = 2000, 9998
+
+# A refusal by the rules of payloads begins with the path; one by a type's contract has it later.
+_PATH = re.compile(r"(?:^|refused: )\$(\S*) (.+)", re.DOTALL)
+_POSITION = re.compile(r" at position (\d+)")
+
+BodyT = TypeVar("BodyT", bound=BaseModel)
+
+
+def _refused(message: str) -> PydanticCustomError:
+    """Return the error that pydantic reports with the field's path; nothing of the input in it."""
+    return PydanticCustomError("refused", "{message}", {"message": message})
+
+
+def _storable(text: str) -> str:
+    try:
+        payloads.check_text(text, "")
+    except InvalidJobError as error:
+        raise _refused(str(error).strip()) from error
+    return text
+
+
+def _instant(value: object) -> datetime:
+    example = "2027-01-15T08:00:00+03:30"
+    try:
+        instant = datetime.fromisoformat(value) if isinstance(value, str) else None
+    except ValueError:
+        instant = None
+    if instant is None:
+        message = f"must be an instant such as {example}"
+    elif instant.utcoffset() is None:
+        message = f"must state its offset from UTC, as in {example}"
+    elif not YEAR_MIN <= instant.year <= YEAR_MAX:
+        message = f"must lie in the years {YEAR_MIN} to {YEAR_MAX}"
+    else:
+        return instant
+    raise _refused(message)
+
+
+def _as_list(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
+Text = Annotated[str, AfterValidator(_storable)]
+Name = Annotated[Text, StringConstraints(min_length=1, max_length=200)]
+Key = Annotated[Text, StringConstraints(min_length=1, max_length=500)]
+Instant = Annotated[
+    datetime, BeforeValidator(_instant), WithJsonSchema({"type": "string", "format": "date-time"})
+]
+Seconds = Annotated[float, Field(ge=0, le=SECONDS_MAX, allow_inf_nan=False)]
+Fields = Annotated[
+    list[Name], BeforeValidator(_as_list), Field(min_length=1, max_length=20, examples=["payload"])
+]
+Small = Annotated[int, Field(ge=1, le=32_767)]
+
+
+class Strict(BaseModel):
+    """A body that takes the fields it names, each of exactly its type, and no other."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class JobBody(Strict):
+    """A job to enqueue, as a client describes it."""
+
+    type: Name
+    payload: Annotated[object, WithJsonSchema({"type": "object"})]
+    version: Small = 1
+    queue: Name | None = None
+    lane: Literal["critical", "high", "normal", "bulk"] | None = None
+    idempotency_key: Key | None = None
+    on_conflict: Literal["reject", "return_existing", "replace"] = "return_existing"
+    unique_by: Fields | None = None
+    unique_for_seconds: Annotated[Seconds, Field(gt=0)] | None = None
+    available_at: Instant | None = None
+    delay_seconds: Seconds | None = None
+    expires_at: Instant | None = None
+    max_attempts: Small | None = None
+    correlation_id: Name | None = None
+    tags: Annotated[list[Name], Field(max_length=20)] = []
+
+
+class BulkBody(Strict):
+    """Many jobs that are accepted together, or not at all."""
+
+    jobs: Annotated[list[JobBody], Field(min_length=1, max_length=JOBS_MAX)]
+
+
+class ScheduleBody(Strict):
+    """When a job that waits is to run; null: now."""
+
+    available_at: Instant | None
+
+
+class CancellationBody(Strict):
+    """Why a job is to be cancelled."""
+
+    reason: Annotated[Text, StringConstraints(max_length=1_000)] | None = None
+
+
+def read(model: type[BodyT], document: Mapping[str, object]) -> BodyT:
+    """Return the document as the model has it.
+
+    Raises:
+        ProblemError: 422 that names each wrong field by its JSON path.
+    """
+    try:
+        return model.model_validate(document)
+    except ValidationError as error:
+        faults = error.errors(include_url=False, include_context=False, include_input=False)
+        raise problems.invalid(
+            *(FieldError(path(fault["loc"]), fault["msg"]) for fault in faults)
+        ) from error
+
+
+def path(location: Sequence[str | int]) -> str:
+    """Return a location as a JSON path: `$.tags[2]`."""
+    return "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
+
+
+def new_job(
+    body: JobBody, *, tenant_id: str, traceparent: str | None = None, at: str = "$"
+) -> NewJob:
+    """Return the job that a body describes, for the tenant of the caller.
+
+    Args:
+        body: What was sent.
+        tenant_id: The tenant of the caller's key; a body cannot name another.
+        traceparent: The request's, so that the run continues its trace.
+        at: JSON path of the body in what was sent, for the errors.
+
+    Raises:
+        ProblemError: 422 with the path of what no payload may hold.
+        PayloadTooLargeError: For a payload over the ceiling of all databases.
+    """
+    if body.available_at is not None and body.delay_seconds is not None:
+        raise problems.invalid(FieldError(f"{at}.delay_seconds", "excludes available_at"))
+    sent: object = body.payload
+    if not isinstance(sent, dict):
+        raise problems.invalid(FieldError(f"{at}.payload", "must be a JSON object"))
+    payload = cast("dict[str, object]", sent)
+    try:
+        payloads.dump(payload)
+    except InvalidJobError as error:
+        raise refusal(error, at=f"{at}.payload") from error
+    return NewJob(
+        type=body.type,
+        payload=payload,
+        version=body.version,
+        tenant_id=tenant_id,
+        queue=body.queue,
+        lane=body.lane,
+        idempotency_key=body.idempotency_key,
+        on_conflict=body.on_conflict,
+        unique_by=body.unique_by,
+        unique_for_seconds=body.unique_for_seconds,
+        available_at=body.available_at,
+        delay_seconds=body.delay_seconds,
+        expires_at=body.expires_at,
+        max_attempts=body.max_attempts,
+        correlation_id=body.correlation_id,
+        traceparent=traceparent,
+        tags=body.tags,
+    )
+
+
+def refusal(error: InvalidJobError, *, at: str) -> ProblemError:
+    """Return the 422 for a refused job, with the JSON path out of the refusal's message.
+
+    Args:
+        error: Its message names a path below the payload (`$.amount must be integer, not string.`)
+            or an option of the job.
+        at: JSON path of the payload in what was sent.
+    """
+    found = _PATH.search(str(error))
+    if found is None:
+        return problems.invalid(FieldError(at.removesuffix(".payload"), str(error)))
+    return problems.invalid(FieldError(at + found[1], found[2]))
+
+
+def bulk_refusal(error: InvalidJobError) -> ProblemError:
+    """Return the 422 for a bulk request, with the place of the job that was refused."""
+    found = _POSITION.search(str(error))
+    place = f"$.jobs[{int(found[1]) - 1}]" if found else "$.jobs"
+    return refusal(error, at=f"{place}.payload")
+
+
+def with_key(sent: Mapping[str, object], headers: Headers) -> Mapping[str, object]:
+    """Return the body with the header `Idempotency-Key` as its `idempotency_key`.
+
+    The header is taken bare or as a quoted string, as the IETF's draft has it.
+
+    Raises:
+        ProblemError: 422 when body and header name different keys.
+    """
+    header = headers.get("idempotency-key")
+    if header is None:
+        return sent
+    key = header[1:-1] if len(header) > 1 and header[0] == header[-1] == '"' else header
+    if sent.get("idempotency_key") not in (None, key):
+        raise problems.invalid(
+            FieldError("$.idempotency_key", "differs from the header Idempotency-Key")
+        )
+    return {**sent, "idempotency_key": key}

@@ -1,0 +1,134 @@
+"""`/v1/jobs`: accept jobs, show them.
+
+Accepting answers 202 after the commit and never waits for a worker; a caller who wants to wait
+asks for it when it looks at the job (`Prefer: wait=N`).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Annotated
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+
+from hudhud.api import document, intake
+from hudhud.api.document import PageQuery
+from hudhud.api.intake import BulkBody, JobBody
+from hudhud.domain import traceparent as traces
+from hudhud.domain.job import FINAL
+from hudhud.errors import InvalidJobError
+from hudhud.store import jobs
+from hudhud.web import body, problems, waits
+from hudhud.web.answer import answer
+from hudhud.web.auth import Caller
+from hudhud.web.face import bearer, caller_with, face_of
+
+if TYPE_CHECKING:
+    from hudhud.domain.job import Enqueued
+
+BODY_BYTES_MAX = 1_310_720
+"""A payload at the ceiling of all databases (1 MiB), and what surrounds it."""
+BULK_BYTES_MAX = 8_388_608
+
+_WAIT = re.compile(r"(?:^|[,;\s])wait\s*=\s*\"?(\d{1,9})\"?\s*(?:$|[,;])", re.IGNORECASE)
+
+router = APIRouter(prefix="/v1/jobs", tags=["jobs"], dependencies=[Depends(bearer)])
+
+
+@router.post("", status_code=202, openapi_extra=document.takes(JobBody))
+async def enqueue(
+    request: Request, caller: Annotated[Caller, Depends(caller_with("enqueue"))]
+) -> Response:
+    """Accept one job.
+
+    202 with its id and `Location` once it is committed; 200 with the id of the job that holds the
+    idempotency key already, and `deduplicated` true. The header `Idempotency-Key` is the body's
+    `idempotency_key`.
+    """
+    sent = await body.read_object(request, bytes_max=BODY_BYTES_MAX)
+    described = intake.read(JobBody, intake.with_key(sent, request.headers))
+    job = intake.new_job(described, tenant_id=caller.tenant_id, traceparent=_trace(request))
+    try:
+        enqueued = await face_of(request).database.call(jobs.enqueue(job))
+    except InvalidJobError as error:
+        raise intake.refusal(error, at="$.payload") from error
+    return answer(
+        _accepted(enqueued),
+        status=200 if enqueued.deduplicated else 202,
+        headers={"location": f"/v1/jobs/{enqueued.id}"},
+    )
+
+
+@router.post("/bulk", status_code=202, openapi_extra=document.takes(BulkBody))
+async def enqueue_many(
+    request: Request, caller: Annotated[Caller, Depends(caller_with("enqueue"))]
+) -> Response:
+    """Accept up to 1,000 jobs together, or none of them.
+
+    202 with one answer per job, in the order of the request.
+    """
+    sent = await body.read_object(request, bytes_max=BULK_BYTES_MAX)
+    described = intake.read(BulkBody, sent).jobs
+    trace = _trace(request)
+    batch = [
+        intake.new_job(one, tenant_id=caller.tenant_id, traceparent=trace, at=f"$.jobs[{n}]")
+        for n, one in enumerate(described)
+    ]
+    try:
+        enqueued = await face_of(request).database.call(jobs.enqueue_many(batch))
+    except InvalidJobError as error:
+        raise intake.bulk_refusal(error) from error
+    return answer({"jobs": [_accepted(one) for one in enqueued]}, status=202)
+
+
+@router.get("")
+async def page(
+    request: Request,
+    query: Annotated[PageQuery, Query()],
+    caller: Annotated[Caller, Depends(caller_with("read"))],
+) -> Response:
+    """List jobs, newest first.
+
+    A page may hold fewer jobs than `limit`, even none, and still name a `next`: pass it as `after`
+    to go on. There is no more when `next` is null.
+    """
+    rows = await face_of(request).database.read(document.page_read(query, caller.tenant_id))
+    return answer(document.page(rows))
+
+
+@router.get("/{job_id}")
+async def show(
+    request: Request, job_id: str, caller: Annotated[Caller, Depends(caller_with("read"))]
+) -> Response:
+    """Show one job: its status, result, attempts, log and links.
+
+    With `Prefer: wait=N` the answer comes when the job has ended, or after N seconds (at most 30),
+    whichever is first; `Preference-Applied` says how long was granted.
+    """
+    face = face_of(request)
+    read = document.show_read(job_id, caller.tenant_id)
+    found = await face.database.read(read)
+    headers = {"vary": "Prefer"}
+    seconds = wanted_wait(request)
+    if found and found[0]["status"] not in FINAL and seconds and face.waits.has_room:
+        await face.waits.until_ended(document.job_id_of(job_id), seconds)
+        headers["preference-applied"] = f"wait={seconds}"
+        found = await face.database.read(read)
+    if not found:
+        raise problems.not_found()
+    return answer(document.job(found[0], is_operator="operate" in caller.scopes), headers=headers)
+
+
+def wanted_wait(request: Request) -> int:
+    """Return the seconds that a request prefers to wait, 0 for none, at most the granted 30."""
+    found = _WAIT.search(",".join(request.headers.getlist("prefer")))
+    return min(int(found[1]), waits.SECONDS_MAX) if found else 0
+
+
+def _trace(request: Request) -> str | None:
+    trace = traces.parse(request.headers.get("traceparent"))
+    return str(trace) if trace else None
+
+
+def _accepted(enqueued: Enqueued) -> dict[str, object]:
+    return {"id": str(enqueued.id), "deduplicated": enqueued.deduplicated}

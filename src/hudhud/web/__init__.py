@@ -1,0 +1,1 @@
+"""What the HTTP faces share: keys, problems, exact bodies, the database, waits, metrics."""

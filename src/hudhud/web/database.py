@@ -1,0 +1,87 @@
+"""The HTTP face's way to the database: a pool, and one statement per use of a connection.
+
+Each statement is its own transaction, committed before the answer goes out, and a connection is
+held for that statement only: a caller who waits for a job holds none. Everything here works through
+PgBouncer in transaction mode.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+from psycopg_pool import AsyncConnectionPool
+
+from hudhud.drivers import psycopg as driver
+
+if TYPE_CHECKING:
+    import psycopg
+    from psycopg.rows import TupleRow
+
+    from hudhud.store.call import Call, Statement
+    from hudhud.store.reads import Read
+
+    Pool: TypeAlias = AsyncConnectionPool[psycopg.AsyncConnection[TupleRow]]
+
+T = TypeVar("T")
+
+CONNECT_SECONDS = 5
+ACQUIRE_SECONDS = 2.0
+"""How long a request waits for a free connection before it answers 503."""
+RECONNECT_SECONDS = 5.0
+"""How long the pool tries on its own, with growing pauses; after that each request makes it try."""
+STATEMENT_SECONDS = 15.0
+"""No statement of the HTTP face needs more; one that does must not hold its connection."""
+
+
+class Database:
+    """A pool of connections that runs our calls and reads."""
+
+    def __init__(self, database_url: str, *, connections_max: int) -> None:
+        self._pool: Pool = AsyncConnectionPool(
+            database_url,
+            min_size=1,
+            max_size=connections_max,
+            timeout=ACQUIRE_SECONDS,
+            reconnect_timeout=RECONNECT_SECONDS,
+            open=False,
+            check=AsyncConnectionPool.check_connection,
+            name="hudhud-http",
+            kwargs={
+                "autocommit": True,
+                "prepare_threshold": None,
+                "connect_timeout": CONNECT_SECONDS,
+                "application_name": "hudhud-http",
+            },
+        )
+
+    async def open(self) -> None:
+        """Start the pool; a database that is away does not stop the start."""
+        await self._pool.open(wait=False)
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._pool.close()
+
+    async def call(self, call: Call[T]) -> T:
+        """Run a verb in a transaction of its own and return what it read, after the commit.
+
+        A caller who is cancelled meanwhile does not stop it: half-done work is never left open.
+
+        Raises:
+            HudhudError: What the database refused.
+            psycopg.OperationalError: When it does not answer; a write is then of unknown outcome.
+        """
+        return await asyncio.shield(self._run(call))
+
+    async def read(self, read: Read) -> list[dict[str, object]]:
+        """Return the rows of a read for people, as dicts.
+
+        Raises:
+            psycopg.OperationalError: When the database does not answer.
+        """
+        return await self._run(read)
+
+    async def _run(self, statement: Statement[T]) -> T:
+        async with asyncio.timeout(STATEMENT_SECONDS), self._pool.connection() as connection:
+            return await driver.arun(connection, statement)
