@@ -28,7 +28,15 @@ begin
     max_attempts := coalesce(max_attempts, kind.max_attempts, 20);
     perform hudhud.check_options(
         type, version, tenant_id, queue, lane_no, idempotency_key, on_conflict, max_attempts, tags, traceparent, correlation_id);
-    perform hudhud.refuse_payload(type, version, payload);
+    -- One look that passes what is surely fine; what is wrong with the rest is worked out only then.
+    if payload is null or jsonb_typeof(payload) <> 'object' or octet_length(payload::text) > 1000
+       or exists (
+           select from unnest(kind.field_names, kind.field_types, kind.field_needed) f(name, types, is_needed)
+           where case when payload -> f.name is null then f.is_needed
+                      else not hudhud.has_json_type(payload -> f.name, f.types) end)
+       or (not kind.is_open and payload - kind.field_names <> '{}') then
+        perform hudhud.refuse_payload(type, version, payload);
+    end if;
     if kind.type is null and exists (select from hudhud.queue q where q.name = queue and q.is_strict) then
         raise exception using errcode = 'HH004',
             message = format('No worker has announced %s version %s, and queue %s is strict.', type, version, queue);
