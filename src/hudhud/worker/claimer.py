@@ -30,7 +30,6 @@ LOOK_COST_FACTOR: Final = 100
 RANGES_SECONDS: Final = 0.1
 BUSY_JOBS_PER_SECOND: Final = 200
 BUSY_MARK_SECONDS: Final = 0.5
-BUSY_POLL_SECONDS: Final = 0.005
 
 
 @dataclass(slots=True)
@@ -49,7 +48,8 @@ class ClaimSettings:
     worker_id: UUID
     lease_seconds: int
     batch_jobs_max: int
-    poll_seconds: float
+    poll_seconds_min: float  # while jobs come thick
+    poll_seconds_max: float
 
 
 class Claimer(Service):
@@ -210,7 +210,8 @@ class Claimer(Service):
 
     async def _wait_for_work(self) -> None:
         is_busy = time.monotonic() < self._busy_until
-        seconds = BUSY_POLL_SECONDS if is_busy else self._settings.poll_seconds
+        settings = self._settings
+        seconds = settings.poll_seconds_min if is_busy else settings.poll_seconds_max
         async with self.until_stop():
             try:
                 async with asyncio.timeout(seconds):

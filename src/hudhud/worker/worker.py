@@ -195,6 +195,7 @@ class Worker:
             self.id,
             self.config.lease_seconds,
             self.config.batch_jobs_max,
+            self.config.poll_seconds_min,
             self.config.poll_seconds_max,
         )
         return Claimer(
