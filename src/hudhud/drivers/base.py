@@ -128,6 +128,11 @@ def _sqlstate(error: BaseException) -> str | None:
 
 
 def _message(error: BaseException) -> str:
+    """Return the server's sentence alone, without its hints and whatever a driver puts around."""
     inner = _server_error(error)
-    primary = getattr(getattr(inner, "diag", None), "message_primary", None)
-    return primary or str(inner)
+    for one in (inner, inner.__cause__):
+        text = getattr(getattr(one, "diag", one), "message_primary", None)  # psycopg
+        text = text or getattr(one, "message", None)  # asyncpg
+        if isinstance(text, str):
+            return text
+    return str(inner)

@@ -46,11 +46,12 @@ begin
     deduplicated := array_fill(false, array[amount]);
     keys := idempotency_keys;
     if unique_by is not null then
-        if keys is not null then
-            raise exception using errcode = 'HH001', message = 'Give idempotency_keys or unique_by, not both.';
+        if exists (select from generate_series(1, amount) n where keys[n] is not null and hudhud.pick(unique_by, n) is not null) then
+            raise exception using errcode = 'HH001', message = 'Give a job an idempotency key or unique_by, not both.';
         end if;
+        -- Per job: its key, or one made of its payload, or none.
         keys := array(
-            select hudhud.unique_key(p.doc, hudhud.json_texts(hudhud.pick(unique_by, p.n)))
+            select coalesce(idempotency_keys[p.n], hudhud.unique_key(p.doc, hudhud.json_texts(hudhud.pick(unique_by, p.n))))
             from unnest(payloads) with ordinality p(doc, n) order by p.n);
     end if;
     if keys is not null then
