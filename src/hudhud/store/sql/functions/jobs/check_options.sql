@@ -1,9 +1,11 @@
 -- Refuse what no job may carry.
+-- Parameters: the options; place: ' at position n' for a job of a batch.
 -- Raises: HH001 with the option's name.
 -- Called by: enqueue, enqueue_many.
 create or replace function hudhud.check_options(
     type text, version integer, tenant_id text, queue text, lane smallint, idempotency_key text, on_conflict text,
-    max_attempts integer, tags text[], traceparent text, correlation_id text)
+    available_at timestamptz, expires_at timestamptz, max_attempts integer, tags text[], traceparent text, correlation_id text,
+    place text default '')
 returns void language plpgsql immutable parallel safe
 set search_path = pg_catalog, pg_temp as $$
 declare
@@ -17,6 +19,8 @@ declare
         when length(idempotency_key) not between 1 and 500 then 'idempotency_key must have 1 to 500 characters'
         when on_conflict is null or on_conflict not in ('reject', 'return_existing', 'replace')
             then 'on_conflict must be reject, return_existing or replace'
+        when not hudhud.is_instant(available_at) then 'available_at must lie in the years 1 to 9998'
+        when not hudhud.is_instant(expires_at) then 'expires_at must lie in the years 1 to 9998'
         when max_attempts is null or max_attempts not between 1 and 32767 then 'max_attempts must be 1 to 32767'
         when cardinality(tags) > 20 or exists (select from unnest(tags) tag where tag is null or length(tag) not between 1 and 100)
             then 'tags must be at most 20 of 1 to 100 characters each'
@@ -25,6 +29,6 @@ declare
     end;
 begin
     if problem is not null then
-        raise exception using errcode = 'HH001', message = 'The job was refused: ' || problem || '.';
+        raise exception using errcode = 'HH001', message = format('The job%s was refused: %s.', place, problem);
     end if;
 end $$;

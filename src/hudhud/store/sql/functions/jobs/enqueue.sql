@@ -26,8 +26,10 @@ begin
     queue := coalesce(queue, kind.queue, 'default');
     lane_no := case when lane is null then coalesce(kind.lane, 2) else hudhud.lane_number(lane) end;
     max_attempts := coalesce(max_attempts, kind.max_attempts, 20);
+    available_at := coalesce(available_at, now + delay);
     perform hudhud.check_options(
-        type, version, tenant_id, queue, lane_no, idempotency_key, on_conflict, max_attempts, tags, traceparent, correlation_id);
+        type, version, tenant_id, queue, lane_no, idempotency_key, on_conflict, available_at, expires_at, max_attempts, tags,
+        traceparent, correlation_id);
     -- One look that passes what is surely fine; what is wrong with the rest is worked out only then.
     if payload is null or jsonb_typeof(payload) <> 'object' or octet_length(payload::text) > 1000
        or exists (
@@ -59,7 +61,6 @@ begin
         end if;
     end if;
 
-    available_at := coalesce(available_at, now + delay);
     insert into hudhud.job (
         id, shard, version, lane, max_attempts, created_at, available_at, expires_at, tenant_id, type, queue, payload,
         idempotency_key, correlation_id, traceparent, tags)

@@ -19,8 +19,9 @@ begin
     of_lane := case when options.lane is null then coalesce(kind.lane, 2) else hudhud.lane_number(options.lane) end;
     attempts_max := coalesce(options.max_attempts, kind.max_attempts, 20);
     perform hudhud.check_options(
-        options.type, options.version, options.tenant_id, of_queue, of_lane, null, options.on_conflict, attempts_max,
-        options.tags, options.traceparent, options.correlation_id);
+        options.type, options.version, options.tenant_id, of_queue, of_lane, null, options.on_conflict, options.available_at,
+        options.expires_at, attempts_max, options.tags, options.traceparent, options.correlation_id,
+        format(' at position %s', coalesce(places[1], 1)));
     if kind.type is null and exists (select from hudhud.queue q where q.name = of_queue and q.is_strict) then
         raise exception using errcode = 'HH004', message = format(
             'No worker has announced %s version %s, and queue %s is strict.', options.type, options.version, of_queue);

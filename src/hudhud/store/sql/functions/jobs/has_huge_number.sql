@@ -3,4 +3,4 @@ create or replace function hudhud.has_huge_number(doc jsonb)
 returns boolean language sql immutable parallel safe
 return exists (
     select from jsonb_path_query(doc, 'strict $.**') value
-    where jsonb_typeof(value) = 'number' and length(value::text) > 1001);
+    where jsonb_typeof(value) = 'number' and length(translate(value::text, '-.', '')) > 1000);

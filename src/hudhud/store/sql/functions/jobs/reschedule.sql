@@ -1,6 +1,6 @@
 -- Let a job that waits for its time or for a worker become available at another instant.
 -- Parameters: available_at: null for now. actor for the audit; tenant_id as in cancel.
--- Raises: HH006 not there, HH007 runs or has ended.
+-- Raises: HH001 no such instant, HH006 not there, HH007 runs or has ended.
 -- Touches: ready, scheduled, waiting, audit.
 create or replace function hudhud.reschedule(
     job_id uuid, available_at timestamptz, actor text, reason text default null, tenant_id text default null)
@@ -11,6 +11,9 @@ declare
     owner text := hudhud.owner_of(job_id, tenant_id);
     place record;
 begin
+    if not hudhud.is_instant(available_at) then
+        raise exception using errcode = 'HH001', message = 'available_at must lie in the years 1 to 9998.';
+    end if;
     select * into place from hudhud.take_place(job_id);
     if place.run is null then
         raise exception using errcode = 'HH007',
