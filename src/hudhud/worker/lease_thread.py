@@ -102,10 +102,11 @@ class LeaseThread(threading.Thread):
         # The time of a lease counts from before the question, never from the later answer.
         asked_at = time.monotonic()
         call = runs.renew(keeping.worker_id, due, keeping.lease_seconds)
-        renewed = run_call(self._connected(), call)
-        keeping.held.renew(renewed, asked_at)
-        for lease_id in set(due).difference(renewed):
-            if keeping.held.release(lease_id):
+        # Ids compare as text: the loop may have kept them the way its connection read them.
+        renewed = {str(lease_id) for lease_id in run_call(self._connected(), call)}
+        keeping.held.renew([lease for lease in due if str(lease) in renewed], asked_at)
+        for lease_id in due:
+            if str(lease_id) not in renewed and keeping.held.release(lease_id):
                 emit("lease.lost", lease_id=lease_id)
                 keeping.tell_lost(lease_id)
 
