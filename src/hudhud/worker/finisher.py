@@ -15,8 +15,7 @@ from hudhud.worker.backoff import Backoff
 from hudhud.worker.service import Service
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-    from uuid import UUID
+    from collections.abc import Callable, Coroutine, Iterable
 
     from hudhud.store.call import Call
     from hudhud.store.runs import Settlement
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     from hudhud.worker.link import Link
 
 SETTLEMENTS_MAX: Final = 1_000
+LIMIT_CLASS: Final = "54"  # SQLSTATE of what is too large or too deep
 
 
 class Finisher(Service):
@@ -46,11 +46,13 @@ class Finisher(Service):
         self._settlements: list[Settlement] = []
         self._wake = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._is_sending = False
+        self._is_repeat = False
 
     @property
     def is_idle(self) -> bool:
         """Whether everything that ended is recorded."""
-        return not (self._touched or self._settlements or self._tasks)
+        return not (self._touched or self._settlements or self._tasks or self._is_sending)
 
     def succeed(self, batch: Batch, position: int) -> None:
         """Take note of a plain success."""
@@ -106,71 +108,98 @@ class Finisher(Service):
         """Write what has ended until now.
 
         Raises:
-            psycopg.OperationalError: Nothing was taken off the list; the same is sent again.
+            psycopg.OperationalError: Everything is still on the list; the same is sent again.
                 What had been committed all the same is refused then, and that is right.
         """
-        touched = list(self._touched)
+        # What ends while this is under way belongs to the next one, with the lease it is under.
+        touched, self._touched = self._touched, {}
         settlements = self._settlements[:SETTLEMENTS_MAX]
-        is_rest = len(settlements) < len(self._settlements)
+        self._settlements = self._settlements[SETTLEMENTS_MAX:]
+        is_rest = bool(self._settlements)
         closing = [batch for batch in touched if batch.open_runs == 0 and not is_rest]
-        parts = [batch for batch in touched if batch.open_runs or is_rest]
-        sent = {batch: len(batch.ended) for batch in parts}
-        part_leases = [batch.lease_id for batch in parts for _ in range(sent[batch])]
-        positions = [place for batch in parts for place in batch.ended[: sent[batch]]]
-        answer = await self._send(
-            closing, parts, part=(part_leases, positions), settlements=settlements
-        )
-
-        del self._settlements[: len(settlements)]
-        for batch, amount in sent.items():
+        parts = {batch: len(batch.ended) for batch in touched if batch.open_runs or is_rest}
+        self._is_sending = True
+        try:
+            answer = await self._send(closing, parts, settlements)
+        except BaseException:
+            self._touched = touched | self._touched
+            self._settlements = settlements + self._settlements
+            self._is_repeat = True
+            raise
+        finally:
+            self._is_sending = False
+        for batch, amount in parts.items():
             del batch.ended[:amount]
-            if not (batch.ended or batch.open_runs == 0):
-                self._touched.pop(batch, None)
+        if is_rest:
+            self._touched = touched | self._touched
+        self._report(answer, touched)
         for batch in closing:
-            self._touched.pop(batch, None)
             self._on_closed(batch)
         if self._touched:
             self._wake.set()
-        self._report(answer, touched)
 
     async def _send(
-        self,
-        closing: list[Batch],
-        parts: list[Batch],
-        *,
-        part: tuple[list[UUID], list[int]],
-        settlements: list[Settlement],
+        self, closing: list[Batch], parts: dict[Batch, int], settlements: list[Settlement]
     ) -> runs.Finished:
-        leases = [batch.lease_id for batch in (*closing, *parts)]
-        closes = [True] * len(closing) + [False] * len(parts)
-        part_leases, part_positions = part
-
         def call(ends: list[Settlement]) -> Call[runs.Finished]:
             return runs.finish(
-                leases,
-                closes,
-                part_leases=part_leases,
-                part_positions=part_positions,
+                [batch.lease_id for batch in (*closing, *parts)],
+                [True] * len(closing) + [False] * len(parts),
+                part_leases=[batch.lease_id for batch, sent in parts.items() for _ in range(sent)],
+                part_positions=[
+                    place for batch, sent in parts.items() for place in batch.ended[:sent]
+                ],
                 settlements=ends,
             )
 
         try:
             return await self._link.run(call(settlements))
-        except (psycopg.OperationalError, psycopg.InterfaceError):
-            raise
-        except (psycopg.Error, HudhudError, ValueError) as error:
-            # Something in a failure's own text: what cannot be written must not block the rest.
+        except Exception as error:
+            if not (settlements and _is_refusal(error)):
+                raise
+            # Something in the text of one of them: it must not hold up the others.
             emit("finish.unrecordable", error=error, settlements=len(settlements))
-            return await self._link.run(call([ending.last_resort(one) for one in settlements]))
+        alone = [await self._send_alone(one) for one in settlements]
+        answer = await self._link.run(call([]))
+        return answer._replace(
+            settled=answer.settled + sum(one.settled for one in alone),
+            refused=answer.refused + sum(one.refused for one in alone),
+        )
 
-    def _report(self, answer: runs.Finished, touched: list[Batch]) -> None:
+    async def _send_alone(self, settlement: Settlement) -> runs.Finished:
+        """Record one end; what the database will not take is recorded in a form that it takes."""
+
+        def call(end: Settlement) -> Call[runs.Finished]:
+            return runs.finish([end.lease], [False], settlements=[end])
+
+        try:
+            return await self._link.run(call(settlement))
+        except Exception as error:
+            if not _is_refusal(error):
+                raise
+            return await self._link.run(call(ending.last_resort(settlement)))
+
+    def _report(self, answer: runs.Finished, touched: Iterable[Batch]) -> None:
         if answer.refused or answer.lost_leases:
-            emit("finish.refused", refused=answer.refused, leases=len(answer.lost_leases))
-        lost = {str(lease) for lease in answer.lost_leases}
-        for batch in touched:
-            if str(batch.lease_id) in lost:
-                batch.is_lost = True
-                self._touched.pop(batch, None)
-                self._on_closed(batch)
+            emit(
+                "finish.refused",
+                refused=answer.refused,
+                leases=len(answer.lost_leases),
+                is_repeat=self._is_repeat,
+            )
+            lost = {str(lease) for lease in answer.lost_leases}
+            for batch in touched:
+                if str(batch.lease_id) in lost:
+                    batch.is_lost = True
+                    self._touched.pop(batch, None)
+                    self._on_closed(batch)
+        self._is_repeat = False
         if answer.settled:
             emit("run.finished", settled=answer.settled)
+
+
+def _is_refusal(error: Exception) -> bool:
+    """Whether the database refuses what was said, which it will do again and again."""
+    if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+        return (error.sqlstate or "").startswith(LIMIT_CLASS)
+    return isinstance(error, psycopg.Error | HudhudError | ValueError)
