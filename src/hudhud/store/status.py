@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import math
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from hudhud.domain import payload
 from hudhud.domain.job import FINAL, Status
 from hudhud.store.reads import Read
 
@@ -20,7 +22,8 @@ class JobStatus:
     """A job as it stood when it was looked at.
 
     `waiting_for` is time, order_key, dependency or hold for a pending job that is not due or not
-    free. `locked_by` is the worker that runs it. Integers of the payload are exact.
+    free. `locked_by` is the worker that runs it. Integers of the payload are exact; a fraction that
+    no float can hold is a Decimal.
     """
 
     id: UUID
@@ -60,6 +63,15 @@ def status_of(rows: Sequence[Mapping[str, Any]]) -> JobStatus | None:
     if not rows:
         return None
     row = dict(rows[0])
-    row["payload"] = payload.load(row["payload"])
+    row["payload"] = _decode(row["payload"])
     row["status"] = Status(row["status"])
     return JobStatus(**row)
+
+
+def _number(digits: str) -> float | Decimal:
+    """Keep a fraction that is no float: no worker takes it, but people must see the job."""
+    number = float(digits)
+    return number if math.isfinite(number) else Decimal(digits)
+
+
+_decode = json.JSONDecoder(parse_float=_number).decode
