@@ -1,0 +1,78 @@
+"""The command line's way to the database: one connection, one statement at a time."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+import psycopg
+
+from hudhud import config as configs
+from hudhud.drivers import psycopg as driver
+from hudhud.embedded import default_directory, find_server
+from hudhud.errors import ConfigError
+from hudhud.store.reads import Read
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from hudhud.config import Config
+    from hudhud.store.call import Call
+
+T = TypeVar("T")
+
+CONNECT_SECONDS = 10
+
+
+class Session:
+    """A connection on which each statement is a transaction of its own."""
+
+    def __init__(self, connection: psycopg.Connection) -> None:
+        self.connection = connection
+
+    def call(self, call: Call[T]) -> T:
+        """Run a verb and return what it read; raises what the database refused."""
+        return driver.run(self.connection, call)
+
+    def rows(self, name: str, **params: object) -> list[dict[str, object]]:
+        """Return the rows of a read for people."""
+        return driver.run(self.connection, Read(name, params))
+
+
+@contextmanager
+def session(database_url: str | None = None) -> Generator[Session]:
+    """Open the database that is meant, for one command.
+
+    Args:
+        database_url: What the command line said; None: what file and environment say, else the
+            embedded PostgreSQL if it runs.
+
+    Raises:
+        ConfigError: When no database is named and no embedded one runs.
+        psycopg.OperationalError: When it does not answer.
+    """
+    with psycopg.connect(
+        url_of(configs.load(arguments={"database_url": database_url})),
+        autocommit=True,
+        prepare_threshold=None,
+        connect_timeout=CONNECT_SECONDS,
+        application_name="hudhud-cli",
+    ) as connection:
+        yield Session(connection)
+
+
+def url_of(config: Config) -> str:
+    """Return the database that a configuration means, the running embedded one if it names none.
+
+    Raises:
+        ConfigError: When there is neither.
+    """
+    url = config.database_url or find_server(default_directory(os.environ))
+    if url is None:
+        message = (
+            "No database is named and no embedded one runs. Set HUDHUD_DATABASE_URL, or start"
+            " `hudhud up`."
+        )
+        raise ConfigError(message)
+    return url
