@@ -48,7 +48,8 @@ class Claimed(NamedTuple):
     """A batch under one lease. `tops` and `counts` are per range, the lists below them per job.
 
     `xid` and `xmin` are for the low-water mark; `expired` has the positions (from 1) of jobs past
-    their expires_at, to be settled without a run. `payloads` and `extras` are JSON texts, an extra
+    their expires_at, to be settled without a run; `turns` the positions in the order to start them,
+    None when that is the list's own. `payloads` and `extras` are JSON texts, an extra
     None for the many jobs that have nothing of the sort.
     """
 
@@ -58,6 +59,7 @@ class Claimed(NamedTuple):
     tops: list[int | None] | None
     counts: list[int] | None
     expired: list[int] | None
+    turns: list[int] | None
     job_ids: list[UUID]
     runs: list[int]
     attempts: list[int]

@@ -71,9 +71,9 @@ class Runner(Service):
         """Run the jobs of a batch, in its order, as slots allow."""
         expired = set(batch.claimed.expired or ())
         desk = self._desk
-        for index in range(len(batch.claimed.job_ids)):
-            context = Context(batch, index, desk)
-            if index + 1 in expired:
+        for position in batch.claimed.turns or range(1, len(batch.claimed.job_ids) + 1):
+            context = Context(batch, position - 1, desk)
+            if position in expired:
                 self._settle(context, ending.expired(context))
             else:
                 self._unstarted.append(context)

@@ -1,7 +1,8 @@
 -- Take claimable jobs of some scan ranges for one worker, under one new lease. Commit at once.
 -- Parameters: lanes, tenants, marks, quanta: one element per range, in the order of visiting; of each range at most quantum
 --   jobs with a seq above its mark (0 = from the true start). lease_seconds: until the lease may be rescued.
--- Returns: no row when nothing was found, else one row of arrays, jobs in claim order. tops and counts: per range the
+-- Returns: no row when nothing was found, else one row of arrays, jobs by id, which is by age. turns: the positions in the
+--   order in which to start them, null when that is the same: only ranges of several lanes differ. tops and counts: per range the
 --   highest seq of a first run and the number of jobs. xid and xmin: for the low-water mark (see worker/mark.py). expired:
 --   positions of jobs past their expires_at, to be settled without a run. extras: what few jobs have, as JSON text, or null.
 -- A suspect (its last run ended in a crash beside others) is claimed alone.
@@ -11,6 +12,7 @@ create or replace function hudhud.claim(
     worker_id uuid, queue text, lanes smallint[], tenants text[], marks bigint[], quanta integer[], lease_seconds integer,
     shard integer default 0,
     out lease_id uuid, out xid bigint, out xmin bigint, out tops bigint[], out counts integer[], out expired integer[],
+    out turns integer[],
     out job_ids uuid[], out runs integer[], out attempts smallint[], out crashes smallint[], out types text[],
     out versions smallint[], out tenant_ids text[], out payloads text[], out max_attempts smallint[], out extras text[])
 returns setof record language plpgsql security definer
@@ -19,6 +21,7 @@ set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
 declare
     now timestamptz := hudhud.clock();
     has_back boolean;
+    has_lanes boolean := lanes[1] <> any (lanes);
 begin
     -- A claim that a crash of the server takes back only returns its jobs; what follows it durably makes it durable.
     perform set_config('synchronous_commit', 'off', true);
@@ -68,11 +71,11 @@ begin
             from asked a left join taken t on t.lane = a.lane and t.tenant_id = a.tenant_id
             group by a.n
         )
-        select array_agg(t.job_id order by t.lane, t.line, t.seq), array_agg(t.run order by t.lane, t.line, t.seq),
-               array_agg(t.attempt order by t.lane, t.line, t.seq), array_agg(t.crashes order by t.lane, t.line, t.seq),
+        select array_agg(t.job_id), array_agg(t.run), array_agg(t.attempt), array_agg(t.crashes),
+               array_agg(t.n order by t.lane, t.line, t.seq) filter (where has_lanes),
                (select array_agg(p.top order by p.n) from per_range p), (select array_agg(p.found order by p.n) from per_range p)
-        into job_ids, runs, attempts, crashes, tops, counts
-        from taken t;
+        into job_ids, runs, attempts, crashes, turns, tops, counts
+        from (select *, row_number() over (order by job_id)::integer as n from taken order by job_id) t;
     end if;
     if job_ids is null then
         return;
