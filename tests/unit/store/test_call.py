@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from datetime import UTC, date, datetime, timedelta
 from importlib import resources
+from pathlib import Path
 from uuid import UUID
 
 import pytest
@@ -118,6 +120,20 @@ def test_every_function_of_these_modules_is_in_the_list() -> None:
         and not isinstance(one, type)
     }
     assert verbs == {call.function for call in EVERY}
+
+
+def test_every_call_anywhere_names_its_function_by_a_literal() -> None:
+    package = Path(str(resources.files("hudhud")))
+    calls = [
+        node
+        for path in package.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Call"
+    ]
+    assert len(calls) >= len(EVERY)
+    for call in calls:
+        assert isinstance(call.args[0], ast.Constant), ast.unparse(call)
+        assert head(str(call.args[0].value)) is not None
 
 
 def test_a_call_becomes_one_statement_with_named_and_typed_arguments() -> None:
