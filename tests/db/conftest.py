@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import TYPE_CHECKING, Any
 
+import psycopg
 import pytest
 
 from tests.support.sessions import Sessions
@@ -12,7 +14,7 @@ from tests.support.verbs import Verbs
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    import psycopg
+    from tests.support.server import Server
 
 
 @pytest.fixture
@@ -29,9 +31,19 @@ def clocked(db: Verbs) -> Verbs:
     return db
 
 
+@pytest.fixture(scope="session")
+def committed_database(server: Server) -> Iterator[str]:
+    """Give the DSN of a database whose tests commit, one after another."""
+    name = f"committed_{uuid.uuid4().hex}"
+    yield server.create(name)
+    server.drop(name)
+
+
 @pytest.fixture
-def sessions(database: str) -> Iterator[Sessions]:
-    """Give sessions that commit, on a database of the test's own."""
-    sessions = Sessions(database)
+def sessions(committed_database: str) -> Iterator[Sessions]:
+    """Give sessions that commit; what they wrote is deleted afterwards."""
+    sessions = Sessions(committed_database)
     yield sessions
     sessions.close()
+    with psycopg.connect(committed_database, autocommit=True) as connection:
+        Verbs(connection).empty()

@@ -7,18 +7,39 @@ from __future__ import annotations
 
 import uuid
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import psycopg
 import pytest
 from psycopg.rows import namedtuple_row
 from psycopg.types.json import Jsonb
 
+from hudhud.store import migrate
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from uuid import UUID
 
+Row: TypeAlias = Any  # a row with its columns as attributes, or its one value
+Value: TypeAlias = Any  # an argument
+
 WORKER: Final = uuid.UUID(int=7)
+
+_EMPTY: Final = b"""
+do $$
+declare
+    of_name text;
+begin
+    foreach of_name in array array[
+        'api_key', 'audit', 'cancel_request', 'idempotency', 'job', 'job_kept', 'job_type',
+        'lease', 'log', 'log_kept', 'outcome', 'outcome_kept', 'queue', 'range', 'range_new',
+        'ready', 'scheduled', 'setting', 'waiting', 'worker']
+    loop
+        execute format('delete from hudhud.%I', of_name);
+    end loop;
+    insert into hudhud.setting default values;
+end $$
+"""
 
 
 class Verbs:
@@ -31,27 +52,27 @@ class Verbs:
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self.connection = connection
 
-    def rows(self, query: str, *params: object) -> list[Any]:
+    def rows(self, query: str, *params: object) -> list[Row]:
         """Return the rows of a query with %s placeholders."""
         with self.connection.cursor(row_factory=namedtuple_row) as cursor:
             cursor.execute(query.encode(), params or None)
             return cursor.fetchall() if cursor.description else []
 
-    def row(self, query: str, *params: object) -> Any:  # noqa: ANN401 - the query's own type
+    def row(self, query: str, *params: object) -> Row:
         """Return the one row of a query."""
         (row,) = self.rows(query, *params)
         return row
 
-    def value(self, query: str, *params: object) -> Any:  # noqa: ANN401 - the query's own type
+    def value(self, query: str, *params: object) -> Row:
         """Return the one value of a query's one row."""
         (value,) = self.row(query, *params)
         return value
 
-    def values(self, query: str, *params: object) -> list[Any]:
+    def values(self, query: str, *params: object) -> list[Row]:
         """Return the first column of a query."""
         return [row[0] for row in self.rows(query, *params)]
 
-    def call(self, function: str, /, **args: object) -> list[Any]:
+    def call(self, function: str, /, **args: object) -> list[Row]:
         """Return the rows of a function's answer."""
         named = ", ".join(f"{name} => %({name})s" for name in args)
         values = {name: _sent(name, value) for name, value in args.items()}
@@ -59,7 +80,7 @@ class Verbs:
             cursor.execute(f"select * from hudhud.{function}({named})".encode(), values)  # noqa: S608
             return cursor.fetchall()
 
-    def answer(self, function: str, /, **args: object) -> Any:  # noqa: ANN401 - the function's type
+    def answer(self, function: str, /, **args: object) -> Row:
         """Return a function's one value, or its one row of several."""
         (row,) = self.call(function, **args)
         return row[0] if len(row) == 1 else row
@@ -75,11 +96,11 @@ class Verbs:
         row = self.answer("enqueue", type=type, payload=sent, **options)
         return row.id  # type: ignore[no-any-return]
 
-    def ranges(self, queue: str = "default") -> Any:  # noqa: ANN401 - (lanes, tenants, newest)
+    def ranges(self, queue: str = "default") -> Row:
         """Return all scan ranges of a queue."""
         return self.answer("ranges", queue=queue)
 
-    def claim(self, quantum: int = 100, *, queue: str = "default", **options: object) -> Any:  # noqa: ANN401
+    def claim(self, quantum: int = 100, *, queue: str = "default", **options: object) -> Row:
         """Claim up to quantum jobs of each scan range; None when nothing was found."""
         if "lanes" not in options:
             known = self.ranges(queue)
@@ -94,7 +115,7 @@ class Verbs:
         rows = self.call("claim", queue=queue, **(asked | options))
         return rows[0] if rows else None
 
-    def claim_one(self, **options: object) -> Any:  # noqa: ANN401 - a claim
+    def claim_one(self, **options: object) -> Row:
         """Claim one job, which must be there, in a lease of its own."""
         claim = self.claim(1, **options)  # type: ignore[arg-type]
         assert claim is not None
@@ -103,11 +124,11 @@ class Verbs:
 
     def finish(
         self,
-        *claims: Any,  # noqa: ANN401 - claims
+        *claims: Row,
         closes: bool = True,
-        parts: Sequence[tuple[Any, int]] = (),
+        parts: Sequence[tuple[Row, int]] = (),
         ends: Sequence[dict[str, object]] = (),
-    ) -> Any:  # noqa: ANN401 - (settled, lost_leases, refused)
+    ) -> Row:
         """Finish the leases of some claims, in one call."""
         return self.answer(
             "finish",
@@ -118,23 +139,28 @@ class Verbs:
             settlements=list(ends) or None,
         )
 
-    def end(self, claim: Any, outcome: str, **particulars: Any) -> Any:  # noqa: ANN401
+    def end(self, claim: Row, outcome: str, **particulars: Value) -> Row:
         """Finish a claim's lease, its first job by an outcome, the others by success."""
         return self.finish(claim, ends=[end(claim, outcome, **particulars)])
 
-    def run(self, outcome: str, **particulars: Any) -> UUID:  # noqa: ANN401
+    def run(self, outcome: str, **particulars: Value) -> UUID:
         """Claim one job and end its run; return the job's id."""
         claim = self.claim_one()
         assert self.end(claim, outcome, **particulars).settled == 1
         return claim.job_ids[0]  # type: ignore[no-any-return]
 
-    def status(self, job_id: UUID) -> Any:  # noqa: ANN401 - a row of job_status
+    def status(self, job_id: UUID) -> Row:
         """Return a job as users see it."""
         return self.row("select * from hudhud.job_status where id = %s", job_id)
 
-    def outcomes(self, job_id: UUID) -> list[Any]:
+    def outcomes(self, job_id: UUID) -> list[Row]:
         """Return a job's ended runs, oldest first."""
-        return self.rows("select * from hudhud.outcome_all where job_id = %s order by run", job_id)
+        return self.rows(
+            "select job_id, run, shard, attempt, worker_id, claimed_at, finished_at, outcome, code,"
+            " class as error_class, error, fingerprint, result"
+            " from hudhud.outcome_all where job_id = %s order by run",
+            job_id,
+        )
 
     def place(self, job_id: UUID) -> str | None:
         """Return where a job waits: ready, scheduled or waiting; None when in no such place."""
@@ -169,6 +195,18 @@ class Verbs:
             """
         )
 
+    def give_clock_back(self) -> None:
+        """Let the database's clock be the real one again."""
+        if self.value("select to_regclass('hudhud.test_clock') is not null"):
+            clock = (migrate.SQL / "functions" / "base" / "clock.sql").read_text("utf-8")
+            self.connection.execute(clock.encode())
+            self.connection.execute("drop table hudhud.test_clock")
+
+    def empty(self) -> None:
+        """Delete everything that tests write."""
+        self.give_clock_back()
+        self.connection.execute(_EMPTY)
+
     def advance(self, seconds: float) -> None:
         """Move a taken clock forward (or back)."""
         self.connection.execute(
@@ -176,7 +214,7 @@ class Verbs:
         )
 
 
-def end(claim: Any, outcome: str, position: int = 1, **particulars: object) -> dict[str, object]:  # noqa: ANN401
+def end(claim: Row, outcome: str, position: int = 1, **particulars: object) -> dict[str, object]:
     """Return one settlement, as `finish` takes it."""
     return {
         "lease": str(claim.lease_id),
@@ -193,7 +231,7 @@ def _sent(name: str, value: object) -> object:
         case list() if name in {"types", "settlements", "lines"} and _has_dict(value):
             return Jsonb(value)
         case list() if _has_dict(value):
-            return [None if one is None else Jsonb(one) for one in value]
+            return [Jsonb(one) if isinstance(one, dict) else one for one in value]
         case _:
             return value
 

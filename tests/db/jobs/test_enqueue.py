@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from tests.support.verbs import Verbs
+    from tests.support.verbs import Row, Verbs
 
 SOON = datetime(2090, 1, 2, 3, 4, 5, tzinfo=UTC)
 PAST = datetime(2020, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -27,7 +27,7 @@ OPTIONS = {
 }
 
 
-def job(db: Verbs, job_id: object) -> Any:  # noqa: ANN401 - a row
+def job(db: Verbs, job_id: object) -> Row:
     return db.row("select * from hudhud.job where id = %s", job_id)
 
 

@@ -24,7 +24,8 @@ begin
         format(' at position %s', coalesce(places[1], 1)));
     if kind.type is null and exists (select from hudhud.queue q where q.name = of_queue and q.is_strict) then
         raise exception using errcode = 'HH004', message = format(
-            'No worker has announced %s version %s, and queue %s is strict.', options.type, options.version, of_queue);
+            'The job at position %s was refused: no worker has announced %s version %s, and queue %s is strict.',
+            coalesce(places[1], 1), options.type, options.version, of_queue);
     end if;
 
     -- One pass that only finds the first doubtful payload; what is wrong with it is worked out for that one alone.

@@ -38,6 +38,10 @@ begin
         raise exception using errcode = 'HH001',
             message = format('Each array of enqueue_many must have 1 or %s elements, as payloads has; types is required.', amount);
     end if;
+    if array_position(types, null) is not null then
+        raise exception using errcode = 'HH001',
+            message = format('The job at position %s was refused: it has no type.', array_position(types, null));
+    end if;
     if idempotency_keys is not null and cardinality(idempotency_keys) <> amount then
         raise exception using errcode = 'HH001', message = 'idempotency_keys must have as many elements as payloads.';
     end if;

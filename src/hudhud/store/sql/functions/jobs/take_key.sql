@@ -32,6 +32,11 @@ begin
                 return holder.job_id;
             end if;
             if policy = 'reject' or not hudhud.end_unclaimed(holder.job_id, 'replaced') then
+                -- Whom we waited for has replaced the holder: the key's new job is the one to replace.
+                continue when policy = 'replace' and not exists (
+                    select from hudhud.idempotency k
+                    where k.tenant_id = take_key.tenant_id and k.use = 'enqueue' and k.type = take_key.type
+                      and k.key = take_key.key and k.shard = of_shard and k.job_id = holder.job_id);
                 raise exception using errcode = 'HH003', detail = holder.job_id::text,
                     message = format('The idempotency key %L of type %L is held by job %s%s.', take_key.key, take_key.type,
                         holder.job_id, case policy when 'replace' then ', which has been claimed and cannot be replaced' else '' end);
