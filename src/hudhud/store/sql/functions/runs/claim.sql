@@ -70,12 +70,15 @@ begin
             select a.n, max(t.seq) filter (where t.line = 2) as top, count(t.seq)::integer as found
             from asked a left join taken t on t.lane = a.lane and t.tenant_id = a.tenant_id
             group by a.n
+        ), numbered as (
+            select t.*, row_number() over (order by t.job_id)::integer as n from taken t
         )
-        select array_agg(t.job_id), array_agg(t.run), array_agg(t.attempt), array_agg(t.crashes),
-               array_agg(t.n order by t.lane, t.line, t.seq) filter (where has_lanes),
+        select array_agg(t.job_id order by t.n), array_agg(t.run order by t.n), array_agg(t.attempt order by t.n),
+               array_agg(t.crashes order by t.n),
+               case when has_lanes then (select array_agg(u.n order by u.lane, u.line, u.seq) from numbered u) end,
                (select array_agg(p.top order by p.n) from per_range p), (select array_agg(p.found order by p.n) from per_range p)
         into job_ids, runs, attempts, crashes, turns, tops, counts
-        from (select *, row_number() over (order by job_id)::integer as n from taken order by job_id) t;
+        from numbered t;
     end if;
     if job_ids is null then
         return;
