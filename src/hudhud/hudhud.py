@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import inspect
 import os
-from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+import threading
+from contextlib import asynccontextmanager, contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, TypeVar, cast
 
 from psycopg_pool import ConnectionPool
 
 from hudhud.client import AsyncClient, Client
 from hudhud.config import load
-from hudhud.embedded import Embedded, default_directory, find_server
 from hudhud.errors import ConfigError
 from hudhud.store import migrate
 from hudhud.worker.handler import Handler, HandlerOptions, define
 from hudhud.worker.registry import Registry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
+    from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+    from contextlib import AbstractAsyncContextManager
     from pathlib import Path
     from uuid import UUID
 
@@ -26,10 +28,14 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from hudhud.domain.job import Enqueued, NewJob
+    from hudhud.embedded import Embedded
     from hudhud.worker.worker import Middleware
+
+    Opened: TypeAlias = Callable[[], AbstractAsyncContextManager[Any]]
 
 P = ParamSpec("P")
 R = TypeVar("R")
+F = TypeVar("F", bound="Callable[[], Any]")
 
 POOL_CONNECTIONS_MAX = 4
 
@@ -59,8 +65,9 @@ class Hudhud:
         self.client = Client()
         self.aclient = AsyncClient()
         self._database_url = database_url
-        self._lifespan: Callable[[], AbstractAsyncContextManager[Any]] | None = None
+        self._lifespan: Opened | None = None
         self._pool: ConnectionPool[Connection[TupleRow]] | None = None
+        self._pool_lock = threading.Lock()
         self._embedded: Embedded | None = None
 
     @classmethod
@@ -73,6 +80,13 @@ class Hudhud:
         Raises:
             ConfigError: The extra `embedded` is not installed.
         """
+        # Not on every platform, and not for those who have a database.
+        from hudhud.embedded import (  # noqa: PLC0415
+            Embedded,
+            default_directory,
+            find_server,
+        )
+
         place = directory or default_directory(os.environ)
         app = cls(find_server(place))
         if app._database_url is None:
@@ -116,15 +130,23 @@ class Hudhud:
 
         return wrap
 
-    def lifespan(
-        self, function: Callable[[], AbstractAsyncContextManager[Any]]
-    ) -> Callable[[], AbstractAsyncContextManager[Any]]:
-        """Open what all handlers share: `@app.lifespan` on an `@asynccontextmanager` function.
+    def lifespan(self, function: F) -> F:
+        """Open what all handlers share: `@app.lifespan` on an async function that yields it once.
 
         A worker enters it when it starts and leaves it when it has stopped; what it yields is
-        `ctx.state`.
+        `ctx.state`. A function made with `@asynccontextmanager` will do as well.
+
+        Raises:
+            ConfigError: There is one already.
         """
-        self._lifespan = function
+        if self._lifespan is not None:
+            message = "This application has a lifespan already; open everything in one function."
+            raise ConfigError(message)
+        if inspect.isasyncgenfunction(function):
+            generate = cast("Callable[[], AsyncGenerator[Any]]", function)
+            self._lifespan = asynccontextmanager(generate)
+        else:
+            self._lifespan = cast("Opened", function)
         return function
 
     def lifespan_context(self) -> AbstractAsyncContextManager[Any]:
@@ -180,17 +202,14 @@ class Hudhud:
     def transaction(self) -> Generator[Connection[TupleRow]]:
         """Lend a connection of a small pool of our own, inside a transaction.
 
-        For programs that have no connection of their own at hand.
+        For programs that have no connection of their own at hand; safe from any thread. It commits
+        when the block ends and rolls back when the block raises.
+
+        Raises:
+            ConfigError: No database is named.
+            psycopg.OperationalError: No connection could be had.
         """
-        if self._pool is None:
-            self._pool = ConnectionPool(
-                self.database_url,
-                min_size=0,
-                max_size=POOL_CONNECTIONS_MAX,
-                open=True,
-                kwargs={"prepare_threshold": None, "application_name": "hudhud client"},
-            )
-        with self._pool.connection() as connection:
+        with self._opened_pool().connection() as connection:
             yield connection
 
     def close(self) -> None:
@@ -201,3 +220,15 @@ class Hudhud:
         if self._embedded is not None:
             self._embedded.stop()
             self._embedded = None
+
+    def _opened_pool(self) -> ConnectionPool[Connection[TupleRow]]:
+        with self._pool_lock:
+            if self._pool is None:
+                self._pool = ConnectionPool(
+                    self.database_url,
+                    min_size=0,
+                    max_size=POOL_CONNECTIONS_MAX,
+                    open=True,
+                    kwargs={"prepare_threshold": None, "application_name": "hudhud client"},
+                )
+            return self._pool

@@ -210,7 +210,7 @@ def _check_names(handler: AnyHandler) -> None:
 def _check_numbers(handler: AnyHandler) -> None:
     for name in ("version", "max_attempts", "max_crashes"):
         number: object = getattr(handler, name)
-        if not isinstance(number, int) or not 1 <= number <= SMALLINT_MAX:
+        if type(number) is not int or not 1 <= number <= SMALLINT_MAX:
             _refuse(handler, f"{name} must be from 1 to {SMALLINT_MAX}, not {number!r}")
     if not 0 < handler.timeout_seconds <= TIMEOUT_SECONDS_MAX:
         limit = f"above 0 and at most {TIMEOUT_SECONDS_MAX:g}"
