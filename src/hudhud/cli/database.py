@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 import psycopg
 
 from hudhud import config as configs
+from hudhud.cli.ground import embedded_directory
 from hudhud.drivers import psycopg as driver
-from hudhud.embedded import default_directory, find_server
+from hudhud.embedded import find_server
 from hudhud.errors import ConfigError
 from hudhud.store.reads import Read
 
@@ -68,7 +68,7 @@ def url_of(config: Config) -> str:
     Raises:
         ConfigError: When there is neither.
     """
-    url = config.database_url or find_server(default_directory(os.environ))
+    url = config.database_url or find_server(embedded_directory(config))
     if url is None:
         message = (
             "No database is named and no embedded one runs. Set HUDHUD_DATABASE_URL, or start"

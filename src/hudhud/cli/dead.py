@@ -29,11 +29,12 @@ GROUP_COLUMNS = (
 )
 COLUMNS = ("id", "type", "last_error_code", "attempts", "finished_at", "run_again_as", "error")
 
-app = typer.Typer(no_args_is_help=True)
+app = typer.Typer(invoke_without_command=True)
 
 
-@app.command()
+@app.callback()
 def groups(
+    context: typer.Context,
     *,
     tenant: Tenant = None,
     limit: Annotated[int, typer.Option(min=1, help="At most so many groups.")] = 50,
@@ -41,6 +42,8 @@ def groups(
     database_url: DatabaseUrl = None,
 ) -> None:
     """Show the dead jobs grouped by what most likely killed them, the largest group first."""
+    if context.invoked_subcommand is not None:
+        return
     with session(database_url) as opened:
         rows = opened.rows("dead_groups", tenant_id=tenant, rows_max=limit, scan_max=SCAN_MAX)
     print_rows(rows, GROUP_COLUMNS, as_json=as_json)

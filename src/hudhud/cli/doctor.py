@@ -115,7 +115,7 @@ def _state(row: Row, workers: list[dict[str, object]]) -> Iterator[Finding]:
     yield _judge(
         "clock",
         f"hudhud.clock() is {off:+.1f} s from the server's",
-        "A test has set the clock of this database. Run `hudhud migrate` on a database of its own.",
+        "A test has set this database's clock. Tests belong on a database of their own.",
         is_fine=abs(off) <= CLOCK_SECONDS_OFF_MAX,
     )
     names = ", ".join(f"{one['name']} ({', '.join(_texts(one['queues']))})" for one in workers)

@@ -114,10 +114,11 @@ def run_now(
 
 
 @app.command()
-def reschedule(
+def reschedule(  # noqa: PLR0913 - one parameter for each option
     job_id: JobId,
-    at: Instant,
     *,
+    at: Instant,
+    reason: OptionalReason = None,
     actor: Actor,
     tenant: Tenant = None,
     as_json: Json = False,
@@ -125,7 +126,7 @@ def reschedule(
 ) -> None:
     """Let a job that waits run at another time."""
     with session(database_url) as opened:
-        opened.call(jobs.reschedule(job_id, at, actor=actor, tenant_id=tenant))
+        opened.call(jobs.reschedule(job_id, at, actor=actor, reason=reason, tenant_id=tenant))
     print_one({"id": job_id, "available_at": at}, as_json=as_json)
 
 

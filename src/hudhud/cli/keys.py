@@ -37,8 +37,9 @@ def create(
 ) -> None:
     """Make a key and print it: this is the only time that it is shown."""
     with session(database_url) as opened:
-        made = make_key(opened, name, tenant, scopes=scopes or ["enqueue", "read"], actor=actor)
-    print_one(made, as_json=as_json)
+        granted = scopes or ["enqueue", "read"]
+        key_id, key = make_key(opened, name, tenant, scopes=granted, actor=actor)
+    print_one({"id": key_id, "tenant_id": tenant, "scopes": granted, "key": key}, as_json=as_json)
 
 
 @app.command("list")
@@ -73,16 +74,11 @@ def revoke(
 
 def make_key(
     opened: Session, name: str, tenant: str, *, scopes: list[str], actor: str
-) -> dict[str, object]:
-    """Make a key and return it with its id; the database never sees its secret."""
+) -> tuple[UUID, str]:
+    """Make a key and return its id and its text; the database never sees its secret."""
     secret = api_key.new_secret()
     call = keys.create_key(
         name, tenant, scopes, secret_hash=api_key.secret_hash(secret), actor=actor
     )
     key_id = opened.call(call)
-    return {
-        "id": key_id,
-        "tenant_id": tenant,
-        "scopes": scopes,
-        "key": api_key.key_text(key_id, secret),
-    }
+    return key_id, api_key.key_text(key_id, secret)

@@ -51,5 +51,5 @@ Tenant = Annotated[
 JobId = Annotated[UUID, typer.Argument(help="The job's id.", show_default=False)]
 Instant = Annotated[
     datetime,
-    typer.Argument(parser=instant_of, help="Instant with its offset: 2027-01-15T08:00:00+03:30"),
+    typer.Option(parser=instant_of, help="Instant with its offset: 2027-01-15T08:00:00+03:30"),
 ]

@@ -12,6 +12,7 @@ from hudhud import config as configs
 from hudhud.asgi import create_app
 from hudhud.cli.database import url_of
 from hudhud.cli.options import DatabaseUrl
+from hudhud.cli.supervisor import obey_supervisor
 
 STOP_SECONDS = 10
 """How long requests may go on when the server is asked to stop; longer than any statement."""
@@ -39,6 +40,7 @@ def serve(
             server_header=False,
         )
     )
+    obey_supervisor()
     server.run()
     if not server.started:
         raise typer.Exit(1)

@@ -1,0 +1,104 @@
+"""`hudhud demo`, `bench` and `chaos`: what hudhud claims, shown on this machine.
+
+They live beside the package, in the repository, because they bring their own libraries and their
+own applications; a command here starts one as a program of its own and passes its exit code on.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+import hudhud
+from hudhud import config as configs
+from hudhud.cli.ground import ground
+from hudhud.cli.options import DatabaseUrl, Json
+from hudhud.cli.output import note
+from hudhud.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+ROOT = Path(hudhud.__file__).resolve().parents[2]
+"""The repository, when the package is used from one."""
+DEMOS = ("documents",)
+"""The demos of `make demo`, each a package of examples/."""
+
+Size = Annotated[str, typer.Option(help="short, or full as docs/performance.md reports it.")]
+
+
+def demo(
+    names: Annotated[
+        list[str] | None, typer.Argument(help=f"Of {', '.join(DEMOS)}; default: all.")
+    ] = None,
+    *,
+    size: Size = "short",
+    as_json: Json = False,
+    database_url: DatabaseUrl = None,
+) -> None:
+    """Play demos once, each judged by what it should show; exit 0 or 1."""
+    wanted = names or list(DEMOS)
+    for name in wanted:
+        if name not in DEMOS:
+            message = f"is no demo; there are {', '.join(DEMOS)}"
+            raise typer.BadParameter(message, param_hint="NAMES")
+    config = configs.load(arguments={"database_url": database_url})
+    with ground(config, joins=True) as url:
+        codes = [play(name, url, size=size, as_json=as_json) for name in wanted]
+    if any(codes):
+        raise typer.Exit(1)
+
+
+def bench(
+    *,
+    size: Annotated[str, typer.Option(help="short, full or soak.")] = "short",
+    as_json: Json = False,
+) -> None:
+    """Measure throughput and latency on this machine, on servers of its own."""
+    options = ["--size", size, *(["--json"] if as_json else [])]
+    raise typer.Exit(run("bench", options))
+
+
+def chaos(
+    *,
+    kills: Annotated[int, typer.Option(min=1, help="How many.")] = 100,
+    seed: Annotated[int, typer.Option(help="Of the random choices; the same, the same run.")] = 1,
+    as_json: Json = False,
+) -> None:
+    """Kill workers and the database at work; exit 1 if anything is lost or doubled."""
+    options = ["--kills", str(kills), "--seed", str(seed), *(["--json"] if as_json else [])]
+    raise typer.Exit(run("chaos", options))
+
+
+def play(name: str, url: str, *, size: str = "short", as_json: bool = False) -> int:
+    """Play one demo on a database and return its exit code."""
+    note(f"demo {name}:")
+    options = ["--size", size, *(["--json"] if as_json else [])]
+    return run(f"examples.{name}", options, {"HUDHUD_DATABASE_URL": url})
+
+
+def is_here(package: str) -> bool:
+    """Whether a package of the repository can be run as a program."""
+    return (ROOT / package.replace(".", "/") / "__main__.py").is_file()
+
+
+def run(package: str, options: Sequence[str], environment: Mapping[str, str] | None = None) -> int:
+    """Run a package of the repository as a program and return its exit code.
+
+    Raises:
+        ConfigError: When it is not there, as in an installation without the repository.
+    """
+    if not is_here(package):
+        message = f"{package} is not here: it comes with the repository, not with the package."
+        raise ConfigError(message)
+    return subprocess.run(
+        [sys.executable, "-m", package, *options],
+        cwd=ROOT,
+        env={**os.environ, **(environment or {})},
+        check=False,
+    ).returncode
