@@ -42,6 +42,10 @@ AnyHandler: TypeAlias = "Handler[..., Any]"
 
 KINDS: Final = ("async", "thread", "process")
 ERROR_CLASSES: Final = ("permanent", "retryable", "unknown")
+# As the SQL function `enqueue` has them for a type that was never announced.
+DEFAULT_QUEUE: Final = "default"
+DEFAULT_LANE: Final = "normal"
+DEFAULT_ATTEMPTS: Final = 20
 SMALLINT_MAX: Final = 32_767
 TIMEOUT_SECONDS_MAX: Final = 86_400.0
 TYPE_CHARACTERS_MAX: Final = 200
@@ -108,10 +112,10 @@ class Handler(Generic[P, R]):
     schema: PayloadSchema
     kind: Kind = "async"
     version: int = 1
-    queue: str = "default"
-    lane: str = Lane.NORMAL.value
+    queue: str = DEFAULT_QUEUE
+    lane: str = DEFAULT_LANE
     timeout_seconds: float = 60.0
-    max_attempts: int = 20
+    max_attempts: int = DEFAULT_ATTEMPTS
     max_crashes: int = 3
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     errors: ErrorMap = field(default_factory=lambda: _NO_ERRORS)
@@ -141,7 +145,7 @@ class Handler(Generic[P, R]):
         """
         payload = self._named(args, kwargs) if args else dict(kwargs)
         self.schema.check(payload)
-        return NewJob(self.type, payload, version=self.version, **self.options)
+        return NewJob(self.type, payload, version=self.version, **(self._own() | self.options))
 
     def class_of(self, error: BaseException) -> ErrorClass | None:
         """Return the class that `errors` gives an exception, by its nearest base; None if none."""
@@ -149,6 +153,21 @@ class Handler(Generic[P, R]):
             if base in self.errors:
                 return self.errors[base]
         return None
+
+    def _own(self) -> JobOptions:
+        """Return what the definition says and no default does.
+
+        A worker announces the same to the database, but a job may be enqueued before the first
+        worker starts, and would otherwise lie in a queue that nobody serves.
+        """
+        own = JobOptions()
+        if self.queue != DEFAULT_QUEUE:
+            own["queue"] = self.queue
+        if self.lane != DEFAULT_LANE:
+            own["lane"] = self.lane
+        if self.max_attempts != DEFAULT_ATTEMPTS:
+            own["max_attempts"] = self.max_attempts
+        return own
 
     def _named(self, args: tuple[object, ...], kwargs: dict[str, object]) -> dict[str, object]:
         """Give positional arguments the names that the function has for them."""

@@ -85,6 +85,14 @@ def test_further_fields_go_where_the_function_takes_them() -> None:
     assert define("t", open_ended).job("n", extra=1).payload == {"name": "n", "extra": 1}
 
 
+def test_a_job_goes_where_its_handler_says_even_if_no_worker_announced_it_yet() -> None:
+    handler = define("t", refund, queue="bank", lane="high", max_attempts=3)
+    made = handler.job(transaction_id="A")
+    assert (made.queue, made.lane, made.max_attempts) == ("bank", "high", 3)
+    made = handler.using(queue="slow", max_attempts=1).job(transaction_id="A")
+    assert (made.queue, made.lane, made.max_attempts) == ("slow", "high", 1)
+
+
 def test_options_add_up_and_leave_the_handler_as_it_was() -> None:
     handler = define("refund", refund)
     for_acme = handler.using(tenant_id="acme", delay_seconds=5)
