@@ -19,13 +19,14 @@ if TYPE_CHECKING:
     Check = Callable[[httpx.Response, int, str], dict[str, object]]
 
 JOB = {"type": "a", "payload": {}}
+JOB_ID = "0199c0de-0000-7000-8000-000000000000"
 ROUTES = [
     ("POST", "/v1/jobs", "enqueue"),
     ("POST", "/v1/jobs/bulk", "enqueue"),
     ("GET", "/v1/jobs", "read"),
-    ("GET", f"/v1/jobs/{uuid.uuid4()}", "read"),
-    ("POST", f"/v1/jobs/{uuid.uuid4()}/cancellation", "operate"),
-    ("PUT", f"/v1/jobs/{uuid.uuid4()}/schedule", "operate"),
+    ("GET", f"/v1/jobs/{JOB_ID}", "read"),
+    ("POST", f"/v1/jobs/{JOB_ID}/cancellation", "operate"),
+    ("PUT", f"/v1/jobs/{JOB_ID}/schedule", "operate"),
 ]
 
 

@@ -230,7 +230,7 @@ def test_a_wrong_payload_is_refused(hudhud: Hudhud, verbs: Verbs, given: str) ->
 def test_announced_types_are_listed_with_their_contracts(
     hudhud: Hudhud, verbs: Verbs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hudhud.cli.contracts.PAGE_TYPES", 2)
+    monkeypatch.setattr("hudhud.cli.jobs.PAGE_TYPES", 2)
     schema = {"required": {"amount": ["integer", "null"]}, "optional": {}, "open": False}
     contract = {"queue": "bank", "lane": "high", "max_attempts": 5, "max_crashes": 3}
     contracts = [

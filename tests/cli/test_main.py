@@ -145,7 +145,7 @@ def test_the_shell_can_complete_commands_and_options() -> None:
             "COMP_CWORD": str(len(words.split(" ")) - 1),
         }
         done = subprocess.run(
-            [sys.executable, "-m", "hudhud.cli"],
+            [sys.executable, "-m", "hudhud.cli.main"],
             env=environment,
             capture_output=True,
             text=True,

@@ -29,7 +29,7 @@ def test_up_starts_everything_and_ends_it(tmp_path: Path) -> None:
     environment.pop("HUDHUD_DATABASE_URL", None)
     with log.open("wb") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "hudhud.cli", *words],
+            [sys.executable, "-m", "hudhud.cli.main", *words],
             cwd=tmp_path,
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -46,7 +46,7 @@ def test_up_starts_everything_and_ends_it(tmp_path: Path) -> None:
         assert answer.json() == {"jobs": [], "next": None}
 
         again = subprocess.run(
-            [sys.executable, "-m", "hudhud.cli", "up", "--no-demo", "--port", "0"],
+            [sys.executable, "-m", "hudhud.cli.main", "up", "--no-demo", "--port", "0"],
             cwd=tmp_path,
             env=environment,
             capture_output=True,

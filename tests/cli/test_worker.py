@@ -90,7 +90,7 @@ def start(database: str, server: Server, tmp_path: Path) -> Iterator[Start]:
         log = tmp_path / f"log{len(started)}"
         with log.open("wb") as output:
             process = subprocess.Popen(
-                [sys.executable, "-m", "hudhud.cli", *words],
+                [sys.executable, "-m", "hudhud.cli.main", *words],
                 cwd=tmp_path,
                 env=environment,
                 stdin=subprocess.DEVNULL,

@@ -13,7 +13,7 @@ from prometheus_client import CONTENT_TYPE_LATEST
 from hudhud.errors import SchemaError
 from hudhud.store import migrate
 from hudhud.store.reads import Read
-from hudhud.web.answer import answer
+from hudhud.web.body import answer
 from hudhud.web.face import face_of
 
 router = APIRouter(tags=["health"])

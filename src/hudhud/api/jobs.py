@@ -1,7 +1,7 @@
-"""`/v1/jobs`: accept jobs, show them.
+"""`/v1/jobs`: accept jobs, show them, and what may be done to one: cancel it, reschedule it.
 
 Accepting answers 202 after the commit and never waits for a worker; a caller who wants to wait
-asks for it when it looks at the job (`Prefer: wait=N`).
+asks for it when it looks at the job (`Prefer: wait=N`). Each act on a job is a resource of its own.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 
 from hudhud.api import document, intake
 from hudhud.api.document import PageQuery
-from hudhud.api.intake import BulkBody, JobBody
+from hudhud.api.intake import BulkBody, CancellationBody, JobBody, ScheduleBody
 from hudhud.domain import traceparent as traces
 from hudhud.domain.job import FINAL
 from hudhud.errors import InvalidJobError
 from hudhud.store import jobs
 from hudhud.web import body, problems, waits
-from hudhud.web.answer import answer
 from hudhud.web.auth import Caller
+from hudhud.web.body import answer
 from hudhud.web.face import bearer, caller_with, face_of
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 BODY_BYTES_MAX = 1_310_720
 """A payload at the ceiling of all databases (1 MiB), and what surrounds it."""
 BULK_BYTES_MAX = 8_388_608
+ACT_BYTES_MAX = 16_384
 
 _WAIT = re.compile(r"(?:^|[,;\s])wait\s*=\s*\"?(\d{1,9})\"?\s*(?:$|[,;])", re.IGNORECASE)
 
@@ -117,6 +118,51 @@ async def show(
     if not found:
         raise problems.not_found()
     return answer(document.job(found[0], is_operator="operate" in caller.scopes), headers=headers)
+
+
+@router.post(
+    "/{job_id}/cancellation", status_code=202, openapi_extra=document.takes(CancellationBody)
+)
+async def cancel(
+    request: Request, job_id: str, caller: Annotated[Caller, Depends(caller_with("operate"))]
+) -> Response:
+    """Cancel a job: at once when it waits (200), by request when it runs (202).
+
+    A job that runs ends `cancelled` only if its handler stops; if it succeeds first, it succeeded.
+    409 when it has ended.
+    """
+    sent = await body.read_object(request, bytes_max=ACT_BYTES_MAX)
+    reason = intake.read(CancellationBody, sent).reason
+    outcome = await face_of(request).database.call(
+        jobs.cancel(
+            document.job_id_of(job_id),
+            actor=caller.actor,
+            reason=reason,
+            tenant_id=caller.tenant_id,
+        )
+    )
+    return answer({"cancellation": outcome}, status=200 if outcome == "cancelled" else 202)
+
+
+@router.put("/{job_id}/schedule", openapi_extra=document.takes(ScheduleBody))
+async def reschedule(
+    request: Request, job_id: str, caller: Annotated[Caller, Depends(caller_with("operate"))]
+) -> Response:
+    """Let a job that waits run at another time; `available_at` null lets it run now.
+
+    409 when it runs or has ended.
+    """
+    sent = await body.read_object(request, bytes_max=ACT_BYTES_MAX)
+    available_at = intake.read(ScheduleBody, sent).available_at
+    await face_of(request).database.call(
+        jobs.reschedule(
+            document.job_id_of(job_id),
+            available_at,
+            actor=caller.actor,
+            tenant_id=caller.tenant_id,
+        )
+    )
+    return answer({"available_at": available_at})
 
 
 def wanted_wait(request: Request) -> int:

@@ -1,4 +1,4 @@
-"""`hudhud jobs`: list, show, cancel, run now, reschedule."""
+"""`hudhud jobs` and `types`: list, show, cancel, run now, reschedule; the contracts they keep."""
 
 from __future__ import annotations
 
@@ -38,6 +38,8 @@ COLUMNS = (
     "created_at",
     "tenant_id",
 )
+PAGE_TYPES = 200
+TYPE_COLUMNS = ("type", "version", "queue", "lane", "max_attempts", "announced_at")
 
 app = typer.Typer(no_args_is_help=True)
 
@@ -155,3 +157,24 @@ def found(
         looked_at += SCAN_MAX
         if left and looked_at % (10 * SCAN_MAX) == 0:
             note(f"looked at more than {looked_at} jobs …")
+
+
+def types(*, as_json: Json = False, database_url: DatabaseUrl = None) -> None:
+    """List the job types that workers announced; --json shows the fields of their payloads."""
+    with session(database_url) as opened:
+        print_rows(_announced(opened), TYPE_COLUMNS, as_json=as_json)
+
+
+def _announced(opened: Session) -> Iterator[dict[str, object]]:
+    last: dict[str, object] = {"type": None, "version": None}
+    while True:
+        rows = opened.rows(
+            "types_page",
+            after_type=last["type"],
+            after_version=last["version"],
+            rows_max=PAGE_TYPES,
+        )
+        yield from rows
+        if len(rows) < PAGE_TYPES:
+            return
+        last = rows[-1]

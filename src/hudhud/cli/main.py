@@ -47,7 +47,7 @@ COMMANDS: Mapping[str, Entry] = {
     "dead": Entry("dead:app", "Look at dead jobs in groups, and resubmit them corrected."),
     "replay": Entry("dead:replay", "Run a dead job again as it was."),
     "keys": Entry("keys:app", "Make, list and revoke API keys."),
-    "types": Entry("contracts:types", "List the job types that workers announced."),
+    "types": Entry("jobs:types", "List the job types that workers announced."),
     "demo": Entry("proofs:demo", "Play the demos once, each judged by what it should show."),
     "bench": Entry("proofs:bench", "Measure throughput and latency on this machine."),
     "chaos": Entry("proofs:chaos", "Kill workers and the database; count what is lost or doubled."),
@@ -174,3 +174,7 @@ def _named(words: Sequence[str]) -> str | None:
 
 def _not_called() -> None:
     """Stand in the help for a command whose module was not needed."""
+
+
+if __name__ == "__main__":  # as a supervisor starts its children
+    main()

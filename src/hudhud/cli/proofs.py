@@ -16,7 +16,7 @@ import typer
 
 import hudhud
 from hudhud import config as configs
-from hudhud.cli.ground import ground
+from hudhud.cli.database import ground
 from hudhud.cli.options import DatabaseUrl, Json
 from hudhud.cli.output import note
 from hudhud.errors import ConfigError

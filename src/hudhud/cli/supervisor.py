@@ -115,7 +115,7 @@ class Supervisor:
         child.process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
-            "hudhud.cli",
+            "hudhud.cli.main",
             *child.arguments,
             stdin=asyncio.subprocess.PIPE,
             env={**os.environ, **child.environment, SUPERVISED: "1"},

@@ -14,8 +14,7 @@ import typer
 
 from hudhud import config as configs
 from hudhud.cli import proofs
-from hudhud.cli.database import session
-from hudhud.cli.ground import ground
+from hudhud.cli.database import ground, session
 from hudhud.cli.keys import make_key
 from hudhud.cli.options import DatabaseUrl
 from hudhud.cli.output import note

@@ -1,4 +1,4 @@
-"""Read a JSON body exactly, and within bounds.
+"""Read and write JSON bodies exactly, and within bounds.
 
 The standard library's parser keeps every integer exact, at any size; a float path would not. It
 lets `NaN` and infinities through, as the check of the field that holds them can name its path.
@@ -10,10 +10,15 @@ import json
 import sys
 from typing import TYPE_CHECKING, cast
 
+from starlette.responses import Response
+
+from hudhud.domain.plain import json_text
 from hudhud.web import problems
 from hudhud.web.problems import FieldError, Problem, ProblemError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from starlette.requests import Request
 
 JSON_MEDIA_TYPE = "application/json"
@@ -40,6 +45,25 @@ async def read_object(request: Request, *, bytes_max: int) -> dict[str, object]:
     if not isinstance(value, dict):
         raise problems.invalid(FieldError("$", "must be a JSON object"))
     return cast("dict[str, object]", value)
+
+
+def answer(
+    document: Mapping[str, object], *, status: int = 200, headers: Mapping[str, str] | None = None
+) -> Response:
+    """Return a JSON response that no cache may keep and no browser may take for HTML.
+
+    Integers have every digit, instants are in UTC, ids are text.
+    """
+    return Response(
+        json_text(document),
+        status_code=status,
+        media_type="application/json",
+        headers={
+            "cache-control": "no-store",
+            "x-content-type-options": "nosniff",
+            **(headers or {}),
+        },
+    )
 
 
 def _require_json(content_type: str) -> None:
