@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import psycopg
@@ -336,7 +337,7 @@ def test_an_expired_key_goes_to_one_of_two_at_the_same_time(sessions: Sessions) 
 def test_a_flood_of_equal_requests_makes_one_job(sessions: Sessions) -> None:
     """A18."""
     flood = [sessions.open() for _ in range(50)]
-    asked = [sessions.start(lambda db=db: single(db, "return_existing")) for db in flood]  # type: ignore[misc]
+    asked = [sessions.start(partial(single, db, "return_existing")) for db in flood]
     answers = [answer.result(SECONDS) for answer in asked]
     assert len({job_id for job_id, _ in answers}) == 1
     assert sorted(deduplicated for _, deduplicated in answers) == [False] + [True] * 49

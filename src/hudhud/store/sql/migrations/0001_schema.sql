@@ -22,7 +22,9 @@ create table hudhud.setting (
     keep_dead            interval not null default '28 days',
     max_crashes          smallint not null default 3 check (max_crashes > 0),
     -- Jobs below this id have lost their partition; whatever is still needed of them lives in the *_kept tables.
-    kept_below           uuid     not null default '00000000-0000-0000-0000-000000000000'
+    kept_below           uuid     not null default '00000000-0000-0000-0000-000000000000',
+    -- Every transaction that has read an older kept_below has a smaller id; null until is_settled has noted one.
+    closed_xid           bigint
 );
 insert into hudhud.setting default values;
 

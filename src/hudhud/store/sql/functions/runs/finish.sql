@@ -4,7 +4,8 @@
 --   nor ended before has succeeded. part_leases and part_positions: runs that succeeded in leases that stay open.
 --   settlements: a JSON array of every other end, see settle_runs.
 -- Returns: settled = outcomes written; lost_leases = leases that are no longer held; refused = settlements and parts dropped.
--- Touches: lease, outcome, outcome_kept, and what settle_runs touches. Locks: lease rows in id order.
+-- Touches: lease, outcome, outcome_kept, and what settle_runs touches. Locks: lease rows in id order, those with jobs
+--   of a closed day for itself alone.
 -- Called by: worker/finisher.py.
 create or replace function hudhud.finish(
     leases uuid[], closes boolean[], part_leases uuid[] default '{}', part_positions integer[] default '{}',
@@ -15,7 +16,7 @@ language plpgsql security definer
 set search_path = pg_catalog, pg_temp set enable_seqscan = off set lock_timeout = '3s' as $$
 declare
     now timestamptz := hudhud.clock();
-    kept_below uuid := (select s.kept_below from hudhud.setting s);
+    kept_below uuid;
     held uuid[];
     ended integer := 0;
     parts integer;
@@ -23,9 +24,13 @@ begin
     select coalesce(array_agg(l.id), '{}') into held
     from (select l.id from hudhud.lease l where l.id = any (leases) order by l.id for key share) l;
     lost_leases := array(select id from unnest(leases) id where id <> all (held));
+    -- Only now: who had a lease before us may have read an older mark, and has ended.
+    select s.kept_below into kept_below from hudhud.setting s;
+    -- Who shares a lease with us may have written its ends into the partition of a day that is closed by now.
+    perform from hudhud.lease l where l.id = any (held) and kept_below > any (l.job_ids) order by l.id for update;
 
     if settlements is not null then
-        ended := hudhud.settle_runs(held, settlements, now);
+        ended := hudhud.settle_runs(held, settlements, now, kept_below);
     end if;
 
     with open_part as (
@@ -47,7 +52,7 @@ begin
         select r.job_id, r.run, r.shard, r.attempt, r.worker_id, r.claimed_at, now, 'succeed'
         from run r where r.job_id >= kept_below
         on conflict do nothing
-        returning 1
+        returning job_id, run
     ), written_kept as (
         insert into hudhud.outcome_kept (job_id, run, shard, attempt, worker_id, claimed_at, finished_at, outcome)
         select r.job_id, r.run, r.shard, r.attempt, r.worker_id, r.claimed_at, now, 'succeed'
@@ -55,10 +60,11 @@ begin
         where r.job_id < kept_below
           and not exists (select from hudhud.outcome_all o where o.job_id = r.job_id and o.run = r.run)
         on conflict do nothing
-        returning 1
+        returning job_id, run
     )
-    select (select count(*) from written) + (select count(*) from written_kept), (select count(*) from open_part)
-    into settled, parts;
+    select count(*), count(*) filter (where exists (select from open_part p where p.job_id = w.job_id and p.run = w.run))
+    into settled, parts
+    from (select * from written union all select * from written_kept) w;
 
     refused := coalesce(jsonb_array_length(settlements), 0) - ended + cardinality(part_leases) - parts;
     settled := settled + ended;

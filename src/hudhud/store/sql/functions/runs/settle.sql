@@ -7,12 +7,21 @@ returns boolean language plpgsql security definer
 set search_path = pg_catalog, pg_temp as $$
 declare
     held hudhud.lease%rowtype;
+    kept_below uuid;
 begin
     select * into held from hudhud.lease l where l.id = settle.lease_id for key share;
     if not found or held.job_ids[place] is null then
         return false;
     end if;
+    -- As in finish: a job of a closed day needs the lease for itself alone.
+    select s.kept_below into kept_below from hudhud.setting s;
+    if held.job_ids[place] < kept_below then
+        perform from hudhud.lease l where l.id = settle.lease_id for update;
+        if not found then
+            return false;
+        end if;
+    end if;
     return hudhud.write_end(
         held.job_ids[place], held.runs[place], held.attempts[place], held.worker_id, held.claimed_at, hudhud.clock(),
-        'succeed', result => settle.result);
+        'succeed', result => settle.result, kept_below => kept_below);
 end $$;

@@ -1,12 +1,13 @@
 -- Write every end of a run but a plain success, and put what goes on back in its place.
--- Parameters: held: leases whose rows the caller has locked. settlements: objects with lease, position (1-based), outcome
+-- Parameters: held: leases whose rows the caller has locked. kept_below: as the caller read it then. settlements: objects with lease, position (1-based), outcome
 --   (succeed | retry | snooze | fail | cancel | hand_back), and where they apply: code, class, error, fingerprint, result,
 --   delay_seconds, class_attempts_max, age_seconds_max.
 -- A retry ends the job instead when it was asked to be cancelled (cancel), when another job took its key (fail, superseded),
 --   or when attempts, attempts of its class or age are used up (fail). Hand-back and snooze do not burn the attempt.
---   A hand-back with code no_handler waits until a worker announces the type.
--- Returns: outcomes written. Touches: outcome, outcome_kept, ready, scheduled, waiting. Called by: finish.
-create or replace function hudhud.settle_runs(held uuid[], settlements jsonb, now timestamptz)
+--   A delay is at most ten years. A hand-back with code no_handler waits until a worker announces the type.
+-- Returns: outcomes written; what is of no held lease, of no position in it or of no such outcome is passed over.
+-- Touches: outcome, outcome_kept, ready, scheduled, waiting. Called by: finish.
+create or replace function hudhud.settle_runs(held uuid[], settlements jsonb, now timestamptz, kept_below uuid)
 returns integer language plpgsql
 set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
 declare
@@ -22,19 +23,21 @@ begin
             delay_seconds double precision, class_attempts_max integer, age_seconds_max double precision)
         join hudhud.lease l on l.id = s.lease
         where l.id = any (held) and l.job_ids[s.position] is not null
+          and s.outcome in ('succeed', 'retry', 'snooze', 'fail', 'cancel', 'hand_back')
         order by l.job_ids[s.position]
     loop
         select * into decided from hudhud.decide_end(
             ask.job_id, ask.outcome, ask.code, ask.class, ask.attempt, ask.class_attempts_max, ask.age_seconds_max, now);
         continue when not hudhud.write_end(
             ask.job_id, ask.run, ask.attempt, ask.worker_id, ask.claimed_at, now, decided.outcome, decided.code, ask.class,
-            ask.error, ask.fingerprint, ask.result);
+            ask.error, ask.fingerprint, ask.result, settle_runs.kept_below);
         amount := amount + 1;
         if decided.outcome in ('retry', 'snooze', 'hand_back') then
             perform hudhud.put_back(
                 ask.job_id, ask.run + 1,
                 (case decided.outcome when 'retry' then ask.attempt else ask.attempt - 1 end)::smallint,
-                ask.crashes, 1::smallint, now + make_interval(secs => coalesce(ask.delay_seconds, 0)),
+                ask.crashes, 1::smallint, 
+                now + make_interval(secs => least(greatest(coalesce(ask.delay_seconds, 0), 0), 3660 * 86400.0)),
                 decided.code = 'no_handler' and decided.outcome = 'hand_back');
         end if;
     end loop;

@@ -6,6 +6,8 @@ returns void language plpgsql security definer
 set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_variable
 begin
+    -- An id of our own before the look at the mark, so that whoever drops the day waits for us.
+    perform pg_current_xact_id();
     if job_id >= (select kept_below from hudhud.setting) then
         insert into hudhud.log (job_id, run, at, level, message, progress)
         select job_id, run, hudhud.clock(), l.level, left(l.message, 2000), l.progress
