@@ -26,7 +26,7 @@ select
     (array_agg(seen.error order by seen.finished_at desc))[1] as example_error,
     (select count(*) from seen) = %(scan_max)s as is_capped
 from seen
-cross join lateral (select * from hudhud.job_all where job_all.id = seen.job_id) job
+cross join lateral (select * from hudhud.job_all where job_all.id = seen.job_id limit 1) job
 where %(tenant_id)s::text is null or job.tenant_id = %(tenant_id)s::text
 group by job.type, seen.code, seen.fingerprint
 order by count(*) desc, max(seen.finished_at) desc

@@ -19,7 +19,7 @@ found as materialized (
          where audit.subject = seen.job_id::text and audit.action in ('job.replay', 'job.resubmit')
          limit 1) as run_again_as
     from (select source.* from source order by source.job_id desc limit %(scan_max)s) seen
-    cross join lateral (select * from hudhud.job_all where job_all.id = seen.job_id) job
+    cross join lateral (select * from hudhud.job_all where job_all.id = seen.job_id limit 1) job
     where (%(tenant_id)s::text is null or job.tenant_id = %(tenant_id)s::text)
       and (%(type)s::text is null or job.type = %(type)s::text)
       and (%(code)s::text is null or seen.code = %(code)s::text)

@@ -4,47 +4,57 @@
 -- Returns: rows of the columns of job_status but the payload, then queue, lane, tags and next. next is the same in every row:
 --   the id to pass as `after`, null when there is no more. When the jobs looked at hold no match but more are left, the page
 --   is one row whose id is null.
+-- Each branch of source stands for some statuses and the others fall away in planning. `limit 1` in a lateral makes it a
+-- look-up by id, never a join over everything.
 with
 source as not materialized (
-    select job.id, job.tenant_id, job.type, job.queue, job.lane, job.tags
-    from hudhud.job_all job
-    where %(status)s::text is null or %(status)s::text in ('succeeded', 'cancelled')
+    (select job.id
+     from hudhud.job_all job
+     where (%(status)s::text is null or %(status)s::text in ('succeeded', 'cancelled'))
+       and (%(after)s::uuid is null or job.id < %(after)s::uuid)
+     order by job.id desc
+     limit %(scan_max)s)
     union all
-    select job.id, job.tenant_id, job.type, job.queue, job.lane, job.tags
-    from hudhud.outcome_all outcome
-    join hudhud.job_all job on job.id = outcome.job_id
-    where outcome.outcome = 'fail' and %(status)s::text = 'dead'
+    (select outcome.job_id
+     from hudhud.outcome_all outcome
+     where %(status)s::text = 'dead' and outcome.outcome = 'fail'
+       and (%(after)s::uuid is null or outcome.job_id < %(after)s::uuid)
+     order by outcome.job_id desc
+     limit %(scan_max)s)
     union all
-    select job.id, job.tenant_id, job.type, job.queue, job.lane, job.tags
-    from (
-        select ready.job_id from hudhud.ready
-        union all
-        select scheduled.job_id from hudhud.scheduled
-        union all
-        select waiting.job_id from hudhud.waiting
-    ) place
-    join hudhud.job_all job on job.id = place.job_id
-    where %(status)s::text in ('pending', 'retryable')
+    (select ready.job_id
+     from hudhud.ready
+     where %(status)s::text in ('pending', 'retryable') and (%(after)s::uuid is null or ready.job_id < %(after)s::uuid)
+     order by ready.job_id desc
+     limit %(scan_max)s)
     union all
-    select job.id, job.tenant_id, job.type, job.queue, job.lane, job.tags
-    from (select distinct unnest(lease.job_ids) as job_id from hudhud.lease) held
-    join hudhud.job_all job on job.id = held.job_id
-    where %(status)s::text = 'running'
+    (select scheduled.job_id
+     from hudhud.scheduled
+     where %(status)s::text in ('pending', 'retryable') and (%(after)s::uuid is null or scheduled.job_id < %(after)s::uuid)
+     order by scheduled.job_id desc
+     limit %(scan_max)s)
+    union all
+    (select waiting.job_id
+     from hudhud.waiting
+     where %(status)s::text in ('pending', 'retryable') and (%(after)s::uuid is null or waiting.job_id < %(after)s::uuid)
+     order by waiting.job_id desc
+     limit %(scan_max)s)
+    union all
+    (select held.job_id
+     from (select distinct unnest(lease.job_ids) as job_id from hudhud.lease) held
+     where %(status)s::text = 'running' and (%(after)s::uuid is null or held.job_id < %(after)s::uuid)
+     order by held.job_id desc
+     limit %(scan_max)s)
 ),
 found as materialized (
-    select status.*, seen.queue, hudhud.lane_name(seen.lane) as lane, coalesce(seen.tags, '{}') as tags
-    from (
-        select source.*
-        from source
-        where %(after)s::uuid is null or source.id < %(after)s::uuid
-        order by source.id desc
-        limit %(scan_max)s
-    ) seen
-    cross join lateral (select * from hudhud.job_status where job_status.id = seen.id) status
-    where (%(tenant_id)s::text is null or seen.tenant_id = %(tenant_id)s::text)
-      and (%(type)s::text is null or seen.type = %(type)s::text)
-      and (%(queue)s::text is null or seen.queue = %(queue)s::text)
-      and (%(tag)s::text is null or %(tag)s::text = any (seen.tags))
+    select status.*, job.queue, hudhud.lane_name(job.lane) as lane, coalesce(job.tags, '{}') as tags
+    from (select source.id from source order by source.id desc limit %(scan_max)s) seen
+    cross join lateral (select * from hudhud.job_all where job_all.id = seen.id limit 1) job
+    cross join lateral (select * from hudhud.job_status where job_status.id = job.id limit 1) status
+    where (%(tenant_id)s::text is null or job.tenant_id = %(tenant_id)s::text)
+      and (%(type)s::text is null or job.type = %(type)s::text)
+      and (%(queue)s::text is null or job.queue = %(queue)s::text)
+      and (%(tag)s::text is null or %(tag)s::text = any (job.tags))
       and (%(status)s::text is null or status.status = %(status)s::text)
     order by seen.id desc
     limit %(rows_max)s
@@ -52,14 +62,7 @@ found as materialized (
 page as (
     select case
         when (select count(*) from found) = %(rows_max)s then (select found.id from found order by found.id limit 1)
-        else (
-            select source.id
-            from source
-            where %(after)s::uuid is null or source.id < %(after)s::uuid
-            order by source.id desc
-            offset %(scan_max)s - 1
-            limit 1
-        )
+        else (select source.id from source order by source.id desc offset %(scan_max)s - 1 limit 1)
     end as next
 )
 select

@@ -61,7 +61,7 @@ running as (
 dead as (
     select job.queue, count(*) as count
     from dead_sample
-    cross join lateral (select * from hudhud.job_all where job_all.id = dead_sample.job_id) job
+    cross join lateral (select * from hudhud.job_all where job_all.id = dead_sample.job_id limit 1) job
     where %(tenant_id)s::text is null or job.tenant_id = %(tenant_id)s::text
     group by job.queue
 ),
