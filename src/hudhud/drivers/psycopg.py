@@ -25,10 +25,12 @@ def run(connection: Connection[Any], statement: Statement[T]) -> T:
         return statement.answer(cursor.fetchall(), _names(cursor))
 
 
-async def arun(connection: AsyncConnection[Any], statement: Statement[T]) -> T:
-    """As `run`, on an asynchronous connection."""
+async def arun(
+    connection: AsyncConnection[Any], statement: Statement[T], *, binary: bool = False
+) -> T:
+    """As `run`, on an asynchronous connection; binary answers are read faster."""
     with named_errors():
-        async with connection.cursor(row_factory=tuple_row) as cursor:
+        async with connection.cursor(row_factory=tuple_row, binary=binary) as cursor:
             await cursor.execute(statement.sql(_mark).encode(), statement.named)
             return statement.answer(await cursor.fetchall(), _names(cursor))
 

@@ -230,6 +230,7 @@ def finish(
     part_leases: Sequence[UUID] = (),
     part_positions: Sequence[int] = (),
     settlements: Sequence[Settlement] = (),
+    whole: Sequence[UUID] = (),
 ) -> Call[Finished]:
     """End runs of this worker's leases.
 
@@ -239,6 +240,8 @@ def finish(
         part_leases: With part_positions (from 1): runs that succeeded in leases that stay open.
         part_positions: See part_leases.
         settlements: Every other end.
+        whole: Leases that end, of which every run has succeeded and none was recorded before; not
+            among leases.
 
     Source: sql/functions/runs/finish.sql
     """
@@ -249,6 +252,7 @@ def finish(
         Arg("part_leases", "uuid[]", list(part_leases) or None),
         Arg("part_positions", "integer[]", list(part_positions) or None),
         Arg("settlements", "jsonb", settled),
+        Arg("whole", "uuid[]", list(whole) or None),
     )
     return Call("finish", args, _finished)
 

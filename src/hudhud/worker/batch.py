@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
-from uuid import UUID
+
+from hudhud.worker.link import as_uuid
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from hudhud.store.runs import Claimed
 
 
@@ -29,6 +32,10 @@ class Batch:
     is_lost: bool = False
 
     def __post_init__(self) -> None:
-        # A claim's connection carries ids as text (see Link).
-        self.lease_id = UUID(str(self.claimed.lease_id))
+        self.lease_id = as_uuid(self.claimed.lease_id)
         self.open_runs = len(self.claimed.job_ids)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every run succeeded and none of that was sent or committed yet."""
+        return len(self.ended) == len(self.claimed.job_ids)

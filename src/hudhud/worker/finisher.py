@@ -12,6 +12,7 @@ from hudhud.store import runs
 from hudhud.telemetry import emit
 from hudhud.worker import ending
 from hudhud.worker.backoff import Backoff
+from hudhud.worker.link import as_uuid
 from hudhud.worker.service import Service
 
 if TYPE_CHECKING:
@@ -141,26 +142,32 @@ class Finisher(Service):
     async def _send(
         self, closing: list[Batch], parts: dict[Batch, int], settlements: list[Settlement]
     ) -> runs.Finished:
-        def call(ends: list[Settlement]) -> Call[runs.Finished]:
+        def call(ends: list[Settlement], *, general: bool = False) -> Call[runs.Finished]:
+            whole = [] if general else [batch for batch in closing if batch.is_whole]
+            others = [batch for batch in closing if general or not batch.is_whole]
             return runs.finish(
-                [batch.lease_id for batch in (*closing, *parts)],
-                [True] * len(closing) + [False] * len(parts),
+                [batch.lease_id for batch in (*others, *parts)],
+                [True] * len(others) + [False] * len(parts),
                 part_leases=[batch.lease_id for batch, sent in parts.items() for _ in range(sent)],
                 part_positions=[
                     place for batch, sent in parts.items() for place in batch.ended[:sent]
                 ],
                 settlements=ends,
+                whole=[batch.lease_id for batch in whole],
             )
 
         try:
             return await self._link.run(call(settlements))
+        except psycopg.errors.UniqueViolation:
+            # A run of a lease that seemed whole had ended: the form that minds it costs more.
+            return await self._link.run(call(settlements, general=True))
         except Exception as error:
             if not (settlements and _is_refusal(error)):
                 raise
             # Something in the text of one of them: it must not hold up the others.
             emit("finish.unrecordable", error=error, settlements=len(settlements))
         alone = [await self._send_alone(one) for one in settlements]
-        answer = await self._link.run(call([]))
+        answer = await self._link.run(call([], general=True))
         return answer._replace(
             settled=answer.settled + sum(one.settled for one in alone),
             refused=answer.refused + sum(one.refused for one in alone),
@@ -187,9 +194,9 @@ class Finisher(Service):
                 leases=len(answer.lost_leases),
                 is_repeat=self._is_repeat,
             )
-            lost = {str(lease) for lease in answer.lost_leases}
+            lost = {as_uuid(lease) for lease in answer.lost_leases}
             for batch in touched:
-                if str(batch.lease_id) in lost:
+                if batch.lease_id in lost:
                     batch.is_lost = True
                     self._touched.pop(batch, None)
                     self._on_closed(batch)

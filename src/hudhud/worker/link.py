@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING, TypeVar
+from uuid import UUID
 
 import psycopg
-from psycopg.types.string import TextLoader
+from psycopg.types.string import ByteaBinaryLoader
 
 from hudhud.drivers.psycopg import arun
 from hudhud.worker.connection import aconnect
@@ -66,10 +67,10 @@ class Link:
         async with self._turn:
             if self._connection is None or self._connection.closed:
                 self._connection = await aconnect(self._url, self._name)
-                # Ids are carried as text: only a handler that asks for one pays for a UUID.
-                self._connection.adapters.register_loader("uuid", TextLoader)
+                # Ids are carried as their bytes: only who asks for one pays for a UUID.
+                self._connection.adapters.register_loader("uuid", ByteaBinaryLoader)
             try:
-                return await arun(self._connection, call)
+                return await arun(self._connection, call, binary=True)
             except (psycopg.OperationalError, psycopg.InterfaceError):
                 await self._drop()
                 raise
@@ -78,3 +79,8 @@ class Link:
         connection, self._connection = self._connection, None
         if connection is not None:
             await connection.close()
+
+
+def as_uuid(value: UUID | bytes) -> UUID:
+    """Return an id that came over a link as what it is."""
+    return UUID(bytes=bytes(value)) if not isinstance(value, UUID) else value

@@ -2,28 +2,44 @@
 -- when that run has ended already, the outcome is dropped and counted, never written.
 -- Parameters: leases and closes, of one length: a lease that closes is deleted, and whatever of it is neither named below
 --   nor ended before has succeeded. part_leases and part_positions: runs that succeeded in leases that stay open.
---   settlements: a JSON array of every other end, see settle_runs.
+--   settlements: a JSON array of every other end, see settle_runs. whole: leases of which every run succeeded and none
+--   was ended before; named here and not in leases.
 -- Returns: settled = outcomes written; lost_leases = leases that are no longer held; refused = settlements and parts dropped.
 -- Touches: lease, outcome, outcome_kept, and what settle_runs touches. Locks: lease rows in id order, those with jobs
 --   of a closed day for itself alone.
 -- Called by: worker/finisher.py.
 create or replace function hudhud.finish(
     leases uuid[], closes boolean[], part_leases uuid[] default '{}', part_positions integer[] default '{}',
-    settlements jsonb default null,
+    settlements jsonb default null, whole uuid[] default '{}',
     out settled integer, out lost_leases uuid[], out refused integer)
 language plpgsql security definer
 -- A handler's transaction may hold a lease or a fence that is not to be waited for without end.
-set search_path = pg_catalog, pg_temp set enable_seqscan = off set lock_timeout = '3s' as $$
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set plan_cache_mode = force_generic_plan
+set lock_timeout = '3s' as $$
 declare
     now timestamptz := hudhud.clock();
     kept_below uuid;
     held uuid[];
     ended integer := 0;
+    succeeded integer;
     parts integer;
 begin
+    settled := 0;
+    lost_leases := '{}';
+    refused := 0;
+    if cardinality(whole) > 0 then
+        select c.settled, c.held into settled, held from hudhud.close_leases(whole, now) c;
+        if cardinality(held) < cardinality(whole) then
+            lost_leases := array(select id from unnest(whole) id where id <> all (held));
+        end if;
+    end if;
+    if cardinality(leases) = 0 then
+        return;
+    end if;
+
     select coalesce(array_agg(l.id), '{}') into held
     from (select l.id from hudhud.lease l where l.id = any (leases) order by l.id for key share) l;
-    lost_leases := array(select id from unnest(leases) id where id <> all (held));
+    lost_leases := lost_leases || array(select id from unnest(leases) id where id <> all (held));
     -- Only now: who had a lease before us may have read an older mark, and has ended.
     select s.kept_below into kept_below from hudhud.setting s;
     -- Who shares a lease with us may have written its ends into the partition of a day that is closed by now.
@@ -63,9 +79,9 @@ begin
         returning job_id, run
     )
     select count(*), count(*) filter (where exists (select from open_part p where p.job_id = w.job_id and p.run = w.run))
-    into settled, parts
+    into succeeded, parts
     from (select * from written union all select * from written_kept) w;
 
     refused := coalesce(jsonb_array_length(settlements), 0) - ended + cardinality(part_leases) - parts;
-    settled := settled + ended;
+    settled := settled + ended + succeeded;
 end $$;

@@ -5,7 +5,7 @@
 -- A retry ends the job instead when it was asked to be cancelled (cancel), when another job took its key (fail, superseded),
 --   or when attempts, attempts of its class or age are used up (fail). Hand-back and snooze do not burn the attempt.
 --   A delay is at most ten years. A hand-back with code no_handler waits until a worker announces the type.
--- Returns: outcomes written; what is of no held lease, of no position in it or of no such outcome is passed over.
+-- A run that is named twice ends by the first. Returns: outcomes written; what is of no held lease, of no position in it or of no such outcome is passed over.
 -- Touches: outcome, outcome_kept, ready, scheduled, waiting. Called by: finish.
 create or replace function hudhud.settle_runs(held uuid[], settlements jsonb, now timestamptz, kept_below uuid)
 returns integer language plpgsql
@@ -18,14 +18,19 @@ begin
     for ask in
         select s.*, l.job_ids[s.position] as job_id, l.runs[s.position] as run, l.attempts[s.position] as attempt,
                l.crashes[s.position] as crashes, l.shard, l.worker_id, l.claimed_at
-        from jsonb_to_recordset(settlements) as s(
+        from rows from (jsonb_to_recordset(settlements) as (
             lease uuid, position integer, outcome text, code text, class text, error text, fingerprint text, result jsonb,
-            delay_seconds double precision, class_attempts_max integer, age_seconds_max double precision)
+            delay_seconds double precision, class_attempts_max integer, age_seconds_max double precision))
+            with ordinality as s
         join hudhud.lease l on l.id = s.lease
         where l.id = any (held) and l.job_ids[s.position] is not null
           and s.outcome in ('succeed', 'retry', 'snooze', 'fail', 'cancel', 'hand_back')
-        order by l.job_ids[s.position]
+        order by l.job_ids[s.position], s.ordinality
     loop
+        -- Against a cancel that looks at the run just now: it waits for us and cancels the job, or we see its request.
+        if ask.outcome in ('retry', 'snooze', 'hand_back') then
+            perform pg_advisory_xact_lock_shared(hashtextextended('hudhud.cancel:' || ask.lease, 0));
+        end if;
         select * into decided from hudhud.decide_end(
             ask.job_id, ask.outcome, ask.code, ask.class, ask.attempt, ask.class_attempts_max, ask.age_seconds_max, now);
         continue when not hudhud.write_end(
