@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -28,7 +29,8 @@ from generate_series(1, %(batches)s) n;
 """
 END = """
 with ended as (
-    delete from hudhud.ready where job_id in (select job_id from hudhud.ready order by job_id limit %(jobs)s)
+    delete from hudhud.ready
+    where job_id in (select job_id from hudhud.ready order by job_id limit %(jobs)s)
     returning job_id)
 insert into hudhud.outcome
     (job_id, run, shard, attempt, worker_id, claimed_at, finished_at, outcome, code, fingerprint)
@@ -50,7 +52,8 @@ QUEUES = {"count_max": SCAN, "seen_seconds": 30}
 @pytest.fixture(scope="module")
 def full(server: Any) -> Iterator[psycopg.Connection[dict[str, Any]]]:  # noqa: ANN401
     """Give a database with 30,000 jobs: ready, scheduled, succeeded, dead."""
-    dsn = server.create("plans_of_reads")
+    name = f"plans_{uuid.uuid4().hex}"
+    dsn = server.create(name)
     with psycopg.connect(dsn, autocommit=True, prepare_threshold=None) as connection:
         connection.execute(FILL.encode(), {"batches": JOBS // 500})
         connection.execute(END.encode(), {"jobs": JOBS // 3})
@@ -60,7 +63,7 @@ def full(server: Any) -> Iterator[psycopg.Connection[dict[str, Any]]]:  # noqa: 
         dsn, autocommit=True, prepare_threshold=None, row_factory=dict_row
     ) as connection:
         yield connection
-    server.drop("plans_of_reads")
+    server.drop(name)
 
 
 def rows(full: psycopg.Connection[dict[str, Any]], read: Read) -> list[dict[str, Any]]:
