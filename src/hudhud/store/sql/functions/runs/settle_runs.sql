@@ -1,11 +1,12 @@
 -- Write every end of a run but a plain success, and put what goes on back in its place.
--- Parameters: held: leases whose rows the caller has locked. kept_below: as the caller read it then. settlements: objects with lease, position (1-based), outcome
+-- Parameters: held: leases whose rows the caller has locked. settlements: objects with lease, position (1-based), outcome
 --   (succeed | retry | snooze | fail | cancel | hand_back), and where they apply: code, class, error, fingerprint, result,
---   delay_seconds, class_attempts_max, age_seconds_max.
+--   delay_seconds, class_attempts_max, age_seconds_max. kept_below: as the caller read it when it had the locks.
 -- A retry ends the job instead when it was asked to be cancelled (cancel), when another job took its key (fail, superseded),
 --   or when attempts, attempts of its class or age are used up (fail). Hand-back and snooze do not burn the attempt.
 --   A delay is at most ten years. A hand-back with code no_handler waits until a worker announces the type.
--- A run that is named twice ends by the first. Returns: outcomes written; what is of no held lease, of no position in it or of no such outcome is passed over.
+-- Returns: outcomes written. Passed over: what is of no held lease, of no position in it, of no such outcome, and what names a
+--   run that has ended; of two that name one run the first counts.
 -- Touches: outcome, outcome_kept, ready, scheduled, waiting. Called by: finish.
 create or replace function hudhud.settle_runs(held uuid[], settlements jsonb, now timestamptz, kept_below uuid)
 returns integer language plpgsql
