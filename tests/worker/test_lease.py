@@ -13,8 +13,8 @@ import pytest
 from psycopg import sql
 
 from hudhud.store import jobs
-from hudhud.worker.held import HeldLeases
 from hudhud.worker.lease import LeaseKeeper
+from hudhud.worker.lease_thread import HeldLeases
 from tests.support.claiming import Claiming
 from tests.support.server import database_of
 from tests.support.wait import auntil, until

@@ -12,8 +12,7 @@ from psycopg.rows import scalar_row
 
 from hudhud.domain.job import NewJob
 from hudhud.store import jobs
-from hudhud.worker.housekeeping import Housekeeping
-from hudhud.worker.maintainer import Maintainer
+from hudhud.worker.maintainer import Housekeeping, Maintainer
 from tests.support.claiming import TYPE, Claiming
 from tests.support.wait import auntil
 
@@ -163,13 +162,12 @@ async def test_a_day_is_not_dropped_while_somebody_may_still_write_into_it(
     direct: str, claiming: Claiming, told: Told
 ) -> None:
     old_day(claiming)
-    housekeeping = Housekeeping(direct, settle_seconds=0)
     with psycopg.connect(direct) as writer:
         writer.execute("select pg_current_xact_id()")
-        await housekeeping.go_round()
+        await Housekeeping(direct, settle_seconds=0).go_round()
         assert old_tables(claiming) == 3
         assert told.of("partition.drop_delayed")
-    await housekeeping.go_round()
+    await Housekeeping(direct).go_round()
     assert old_tables(claiming) == 0
 
 
@@ -177,13 +175,12 @@ async def test_a_detach_that_was_interrupted_is_taken_up_again(
     direct: str, claiming: Claiming
 ) -> None:
     old_day(claiming)
-    housekeeping = Housekeeping(direct, statement_seconds=0.2)
     with psycopg.connect(direct) as reader:
         reader.execute("select from hudhud.job where created_at < '2020-01-02'")
         with pytest.raises(TimeoutError):
-            await housekeeping.go_round()
+            await Housekeeping(direct, statement_seconds=0.2).go_round()
         assert value(claiming, "select count(*) from pg_inherits where inhdetachpending") == 1
-    await housekeeping.go_round()
+    await Housekeeping(direct).go_round()
     assert old_tables(claiming) == 0
     assert value(claiming, "select count(*) from hudhud.job_kept") == 1
 
@@ -199,11 +196,10 @@ async def test_a_table_left_detached_by_a_crash_is_dropped_with_the_next_day(
 
 async def test_enqueues_go_on_while_a_day_is_taken_away(direct: str, claiming: Claiming) -> None:
     old_day(claiming)
-    housekeeping = Housekeeping(direct, statement_seconds=0.2)
     with psycopg.connect(direct) as reader:
         reader.execute("select from hudhud.job where created_at < '2020-01-02'")
         with pytest.raises(TimeoutError):
-            await housekeeping.go_round()
+            await Housekeeping(direct, statement_seconds=0.2).go_round()
         claiming.connection.execute("set statement_timeout = '5s'")
         assert len(claiming.enqueue(10)) == 10
 

@@ -205,8 +205,8 @@ async def test_behind_a_pooler_in_transaction_mode_one_line_names_the_missing_se
             assert waker.is_ready
             assert waker.crashes == 0
         (line,) = told.of("listener.pooled")
-        assert "HUDHUD_DIRECT_URL" in str(line["message"])
-        assert "\n" not in str(line["message"])
+        assert "HUDHUD_DIRECT_URL" in str(line["error"])
+        assert "\n" not in str(line["error"])
 
 
 async def test_a_pooler_that_learns_to_listen_is_found_out(place: Place) -> None:

@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from typing_extensions import override
 
-from hudhud.worker.held import HeldLeases
-from hudhud.worker.lease_thread import Keeping, LeaseThread
-from hudhud.worker.loop_watch import LoopWatch
+from hudhud.worker.lease_thread import HeldLeases, Keeping, LeaseThread, LoopWatch
 from hudhud.worker.service import Service
 
 if TYPE_CHECKING:

@@ -19,19 +19,88 @@ from hudhud.worker.backoff import Backoff
 from hudhud.worker.connection import connect
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from uuid import UUID
 
     from psycopg import Connection
     from psycopg.rows import TupleRow
 
-    from hudhud.worker.held import HeldLeases
-    from hudhud.worker.loop_watch import LoopWatch
-
 BEAT_SECONDS: Final = 1.0  # while something runs
 IDLE_BEAT_SECONDS: Final = 10.0
+STALL_SECONDS: Final = 1.0
 _ROUND_SECONDS_MAX: Final = 0.5
 _RETRY_SECONDS_MAX: Final = 5.0
+
+
+class HeldLeases:
+    """The leases this process holds, and since when their time counts.
+
+    The loop adds and removes, the thread reads a copy: each step is one operation on a dict,
+    which is atomic, so there is no lock that a claim could wait for.
+    """
+
+    def __init__(self, lease_seconds: float) -> None:
+        self._half_seconds = lease_seconds / 2
+        self._since: dict[UUID, float] = {}
+
+    def __len__(self) -> int:
+        return len(self._since)
+
+    def hold(self, lease_id: UUID, since: float) -> None:
+        """Keep a lease whose time counts from a monotonic second."""
+        self._since[lease_id] = since
+
+    def release(self, lease_id: UUID) -> bool:
+        """Let a lease go; return whether it was held."""
+        return self._since.pop(lease_id, None) is not None
+
+    def due(self, now: float) -> list[UUID]:
+        """Return the leases past half their time, oldest first."""
+        since = self._since.copy()
+        return sorted(
+            (lease for lease, at in since.items() if now - at >= self._half_seconds),
+            key=since.__getitem__,
+        )
+
+    def renew(self, leases: Iterable[UUID], since: float) -> None:
+        """Count the time of renewed leases anew, unless they were let go meanwhile."""
+        for lease in leases:
+            if lease in self._since:
+                self._since[lease] = since
+
+
+class LoopWatch:
+    """The loop stamps it every `tick_seconds`; a thread looks at the stamp's age.
+
+    A handler that computes or blocks inside the loop stops every other handler with it. That is
+    told once when it is noticed and once, with the whole length, when it is over.
+    """
+
+    def __init__(self, tick_seconds: float) -> None:
+        self._tick_seconds = tick_seconds
+        self._stamped_at = time.monotonic()
+        self._stalled_since: float | None = None
+
+    def stamp(self) -> None:
+        """Say, on the loop, that it turns."""
+        self._stamped_at = time.monotonic()
+
+    def look(self) -> float:
+        """Compare the stamp's age with the tick, on the watching thread.
+
+        Returns:
+            By how many seconds the loop is late, 0 if it is not.
+        """
+        stamped_at = self._stamped_at
+        lag_seconds = max(0.0, time.monotonic() - stamped_at - self._tick_seconds)
+        since = self._stalled_since
+        if since is not None and stamped_at > since:
+            self._stalled_since = None
+            emit("loop.recovered", lag_seconds=stamped_at - since - self._tick_seconds)
+        if lag_seconds > STALL_SECONDS and self._stalled_since is None:
+            self._stalled_since = stamped_at
+            emit("loop.stalled", lag_seconds=lag_seconds)
+        return lag_seconds
 
 
 @dataclass(frozen=True, slots=True)

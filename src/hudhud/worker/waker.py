@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from typing import TYPE_CHECKING, Final, LiteralString
+from typing import TYPE_CHECKING, Final
 
 from typing_extensions import override
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 _LISTEN: Final = "listen hudhud"
 _UNLISTEN: Final = "unlisten hudhud"
-_BEAT: Final = "select pg_notify('hudhud', %s)"
 _BEAT_MARK: Final = "!beat:"
 
 POOLED_MESSAGE = (
@@ -71,7 +70,7 @@ class Waker(Service):
         self.is_pooled = False
         self._direct_url = direct_url
         self._events = {queue: asyncio.Event() for queue in queues}
-        self._beat = f"{_BEAT_MARK}{worker_id}"
+        self._beat = f"notify hudhud, '{_BEAT_MARK}{worker_id}'"
         self._beat_seconds = beat_seconds
         self._answer_seconds = answer_seconds
         self._rest_seconds = rest_seconds
@@ -128,7 +127,7 @@ class Waker(Service):
         """
         other = await aconnect(self._direct_url, "waker")
         try:
-            await self._say(other, _BEAT, self._beat)
+            await self._say(other, self._beat)
         finally:
             await other.close()
         return await self._hear(connection, self._answer_seconds)
@@ -150,18 +149,16 @@ class Waker(Service):
             patience_seconds = self._beat_seconds * (0.8 + random.random() * 0.4)  # noqa: S311 - spreads load
             if await self._hear(connection, patience_seconds):
                 continue
-            await self._say(connection, _BEAT, self._beat)
+            await self._say(connection, self._beat)
             if not await self._hear(connection, self._answer_seconds):
                 message = f"no heartbeat came back within {self._answer_seconds} s"
                 raise SilentError(message)
 
-    async def _say(
-        self, connection: AsyncConnection[TupleRow], statement: LiteralString, *values: str
-    ) -> None:
+    async def _say(self, connection: AsyncConnection[TupleRow], statement: str) -> None:
         """Execute a statement; a server process that stands still must not make this one wait."""
         try:
             async with asyncio.timeout(self._answer_seconds):
-                await connection.execute(statement, values)
+                await connection.execute(statement.encode())
         except TimeoutError as error:
             message = f"the server did not answer within {self._answer_seconds} s"
             raise SilentError(message) from error
@@ -178,6 +175,6 @@ class Waker(Service):
         """Say once that only polling is left; look again after a while, should it have changed."""
         if not self.is_pooled:
             self.is_pooled = True
-            emit("listener.pooled", message=POOLED_MESSAGE)
+            emit("listener.pooled", error=POOLED_MESSAGE)
         self.mark_ready()
         await asyncio.sleep(self._rest_seconds)
