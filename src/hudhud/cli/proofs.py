@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 ROOT = Path(hudhud.__file__).resolve().parents[2]
 """The repository, when the package is used from one."""
 DEMOS = ("documents",)
-"""The demos of `make demo`, each a package of examples/."""
+"""The demos of `make demo`, each a package of examples/ that can be run."""
+BENCH = "bench.engine"
+CHAOS = "bench.chaos"
 
 Size = Annotated[str, typer.Option(help="short, or full as docs/performance.md reports it.")]
 
@@ -55,13 +57,16 @@ def demo(
 
 
 def bench(
+    names: Annotated[
+        list[str] | None, typer.Argument(help="What to measure; default: all of that size.")
+    ] = None,
     *,
     size: Annotated[str, typer.Option(help="short, full or soak.")] = "short",
     as_json: Json = False,
 ) -> None:
     """Measure throughput and latency on this machine, on servers of its own."""
-    options = ["--size", size, *(["--json"] if as_json else [])]
-    raise typer.Exit(run("bench", options))
+    options = [*(names or []), "--size", size, *(["--json"] if as_json else [])]
+    raise typer.Exit(run(BENCH, options))
 
 
 def chaos(
@@ -72,7 +77,7 @@ def chaos(
 ) -> None:
     """Kill workers and the database at work; exit 1 if anything is lost or doubled."""
     options = ["--kills", str(kills), "--seed", str(seed), *(["--json"] if as_json else [])]
-    raise typer.Exit(run("chaos", options))
+    raise typer.Exit(run(CHAOS, options))
 
 
 def play(name: str, url: str, *, size: str = "short", as_json: bool = False) -> int:

@@ -1,0 +1,79 @@
+"""`hudhud demo`, `bench`, `chaos`: programs of the repository, started with what they need."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from tests.cli.conftest import Said
+
+    Hudhud = Callable[..., Said]
+
+PROGRAM = """
+import json, os, pathlib, sys
+told = {"words": sys.argv[1:], "url": os.environ.get("HUDHUD_DATABASE_URL")}
+pathlib.Path("told.json").write_text(json.dumps(told))
+sys.exit(int(pathlib.Path("code").read_text()))
+"""
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give a repository whose programs tell what they were started with."""
+    for package in ("examples/documents", "bench/engine", "bench/chaos"):
+        directory = tmp_path / "repository" / package
+        directory.mkdir(parents=True)
+        (directory / "__main__.py").write_text(PROGRAM, "utf-8")
+    root = tmp_path / "repository"
+    (root / "code").write_text("0", "utf-8")
+    monkeypatch.setattr("hudhud.cli.proofs.ROOT", root)
+    return root
+
+
+def told(repository: Path) -> dict[str, object]:
+    found: dict[str, object] = json.loads((repository / "told.json").read_text("utf-8"))
+    return found
+
+
+def test_a_demo_is_played_on_the_database_that_is_named(
+    hudhud: Hudhud, repository: Path, database: str
+) -> None:
+    assert hudhud("demo", "documents", "--json", "--database-url", database).code == 0
+    assert told(repository) == {"words": ["--size", "short", "--json"], "url": database}
+
+
+def test_a_demo_that_fails_fails(hudhud: Hudhud, repository: Path, database: str) -> None:
+    (repository / "code").write_text("3", "utf-8")
+    assert hudhud("demo", "--database-url", database).code == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "passed"),
+    [
+        (("bench", "drain", "--size", "full"), ["drain", "--size", "full"]),
+        (("bench", "--json"), ["--size", "short", "--json"]),
+        (("chaos", "--kills", "7", "--seed", "9"), ["--kills", "7", "--seed", "9"]),
+    ],
+)
+@pytest.mark.parametrize("code", [0, 1, 2])
+def test_a_program_gets_its_options_and_gives_its_code(
+    *, hudhud: Hudhud, repository: Path, words: tuple[str, ...], passed: list[str], code: int
+) -> None:
+    (repository / "code").write_text(str(code), "utf-8")
+    assert hudhud(*words).code == code
+    assert told(repository)["words"] == passed
+
+
+def test_without_the_repository_it_is_said_where_they_are(
+    hudhud: Hudhud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hudhud.cli.proofs.ROOT", tmp_path)
+    said = hudhud("chaos")
+    assert said.code == 2
+    assert "comes with the repository" in said.err
