@@ -258,3 +258,33 @@ def test_runs_are_numbered_without_a_gap_whatever_ends_them(clocked: Verbs) -> N
     runs = clocked.outcomes(job_id)
     assert run_numbers(runs) == [1, 2, 3, 4, 5, 6]
     assert [run.attempt for run in runs] == [1, 2, 2, 2, 3, 4]
+
+
+def suspects(db: Verbs) -> None:
+    """Make two jobs whose worker was lost with them."""
+    for _ in range(2):
+        db.enqueue("mail")
+    assert len(db.claim(2).job_ids) == 2
+    db.advance(31)
+    assert db.answer("rescue") == (2, 0)
+
+
+@pytest.mark.parametrize("code", ["stopping", "no_handler"])
+def test_a_suspect_that_is_handed_back_is_claimed_alone_again(clocked: Verbs, code: str) -> None:
+    """A11: it has not shown yet that it does not kill its worker."""
+    suspects(clocked)
+    for delay in (0, 1, 1, 0, 1, 1):
+        clocked.run("hand_back", code=code, delay_seconds=delay)
+        clocked.advance(delay)
+        clocked.answer("stage")
+        clocked.call("announce", types=[{"type": "mail", "version": 1}])
+    alone = [clocked.claim(10), clocked.claim(10)]
+    assert [len(claim.job_ids) for claim in alone] == [1, 1]
+
+
+@pytest.mark.parametrize("outcome", ["retry", "snooze"])
+def test_a_suspect_whose_run_came_to_an_end_is_none_any_more(clocked: Verbs, outcome: str) -> None:
+    suspects(clocked)
+    clocked.run(outcome)
+    clocked.run(outcome)
+    assert len(clocked.claim(10).job_ids) == 2

@@ -90,6 +90,8 @@ create table hudhud.scheduled (
     job_id       uuid        not null,
     run          integer     not null,
     shard        smallint    not null,
+    -- Of ready, for a job that comes back.
+    line         smallint    not null default 1,
     lane         smallint    not null,
     attempt      smallint    not null,
     crashes      smallint    not null,

@@ -20,7 +20,8 @@ begin
             message = format('Job %s is running or has ended; only a waiting job can be rescheduled.', job_id);
     end if;
     perform hudhud.put_back(
-        job_id, place.run, place.attempt, place.crashes, 1::smallint, coalesce(available_at, '-infinity'));
+        job_id, place.run, place.attempt, place.crashes,
+        case when hudhud.is_suspect(job_id, place.run) then 0 else 1 end::smallint, coalesce(available_at, '-infinity'));
     perform hudhud.write_audit(
         actor, 'job.reschedule', owner, job_id::text, reason, jsonb_build_object('available_at', available_at));
 end $$;

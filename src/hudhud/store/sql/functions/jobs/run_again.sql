@@ -1,4 +1,5 @@
--- Make a new job of a dead one: the payload unchanged, or corrected when one is given.
+-- Make a new job of a dead one: the payload unchanged, or corrected when one is given, every option as it was; only an expiry
+--   that is over is dropped, or the job would end at once.
 -- Touches: job, ready, idempotency, audit. Called by: replay, resubmit.
 create or replace function hudhud.run_again(
     dead_id uuid, corrected jsonb, action text, actor text, reason text, tenant_id text)
@@ -29,10 +30,11 @@ begin
     end if;
 
     insert into hudhud.job (
-        id, shard, version, lane, max_attempts, created_at, tenant_id, type, queue, payload, idempotency_key, correlation_id,
-        traceparent, tags, root_id, replay_of, resubmit_of)
+        id, shard, version, lane, max_attempts, created_at, expires_at, tenant_id, type, queue, payload, idempotency_key,
+        correlation_id, traceparent, tags, root_id, replay_of, resubmit_of)
     values (
-        next_id, dead.shard, dead.version, dead.lane, dead.max_attempts, hudhud.clock(), dead.tenant_id, dead.type, dead.queue,
+        next_id, dead.shard, dead.version, dead.lane, dead.max_attempts, hudhud.clock(),
+        case when dead.expires_at > hudhud.clock() then dead.expires_at end, dead.tenant_id, dead.type, dead.queue,
         coalesce(corrected, dead.payload), dead.idempotency_key, dead.correlation_id, dead.traceparent, dead.tags,
         case when corrected is null then coalesce(dead.root_id, dead.id) end,
         case when corrected is null then dead.id end, case when corrected is not null then dead.id end);

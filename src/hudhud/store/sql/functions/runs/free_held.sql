@@ -16,7 +16,8 @@ begin
         returning w.job_id, w.run, w.attempt, w.crashes
     loop
         perform hudhud.put_back(
-            freed.job_id, freed.run, freed.attempt, freed.crashes, 1::smallint, '-infinity');
+            freed.job_id, freed.run, freed.attempt, freed.crashes,
+            case when hudhud.is_suspect(freed.job_id, freed.run) then 0 else 1 end::smallint, '-infinity');
         amount := amount + 1;
     end loop;
     return amount;

@@ -19,8 +19,8 @@ begin
         values (job_id, run, job.shard, job.lane, attempt, crashes, 'hold', job.type || ':' || job.version,
                 hudhud.clock(), job.queue, job.tenant_id);
     elsif due > hudhud.clock() then
-        insert into hudhud.scheduled (available_at, job_id, run, shard, lane, attempt, crashes, queue, tenant_id)
-        values (due, job_id, run, job.shard, job.lane, attempt, crashes, job.queue, job.tenant_id);
+        insert into hudhud.scheduled (available_at, job_id, run, shard, line, lane, attempt, crashes, queue, tenant_id)
+        values (due, job_id, run, job.shard, line, job.lane, attempt, crashes, job.queue, job.tenant_id);
     else
         perform hudhud.register_range(job.shard, job.queue, job.lane, job.tenant_id);
         insert into hudhud.ready (job_id, run, shard, line, lane, attempt, crashes, queue, tenant_id)

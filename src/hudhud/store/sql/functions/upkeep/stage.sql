@@ -20,7 +20,7 @@ begin
         returning s.*
     ), moved as (
         insert into hudhud.ready (job_id, run, shard, line, lane, attempt, crashes, queue, tenant_id)
-        select d.job_id, d.run, d.shard, case d.run when 1 then 2 else 1 end, d.lane, d.attempt, d.crashes, d.queue, d.tenant_id
+        select d.job_id, d.run, d.shard, case d.run when 1 then 2 else d.line end, d.lane, d.attempt, d.crashes, d.queue, d.tenant_id
         from due d
         order by d.available_at
         returning queue, lane, tenant_id
