@@ -14,13 +14,37 @@ from fastapi import FastAPI
 from hudhud import config as configs
 from hudhud.api import health, jobs
 from hudhud.errors import ConfigError
-from hudhud.web import faults
+from hudhud.web import faults, problems
 from hudhud.web.face import make_face
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from hudhud.config import Config
+
+PROBLEM: dict[str, object] = {
+    problems.MEDIA_TYPE: {
+        "schema": {
+            "type": "object",
+            "required": ["type", "title", "status", "detail"],
+            "properties": {
+                "type": {"type": "string", "examples": [f"{problems.TYPE_PREFIX}not_found"]},
+                "title": {"type": "string"},
+                "status": {"type": "integer"},
+                "detail": {"type": "string"},
+                "errors": {
+                    "type": "array",
+                    "items": {
+                        "type": "object",
+                        "required": ["path", "detail"],
+                        "properties": {"path": {"type": "string"}, "detail": {"type": "string"}},
+                    },
+                },
+            },
+        }
+    }
+}
+"""Every error of every route (RFC 9457), as OpenAPI describes it."""
 
 
 def create_app(config: Config | None = None) -> FastAPI:
@@ -52,6 +76,7 @@ def create_app(config: Config | None = None) -> FastAPI:
         version=version("hudhud"),
         summary="Jobs on one PostgreSQL.",
         lifespan=lifespan,
+        responses={"default": {"description": "What went wrong.", "content": PROBLEM}},
         redirect_slashes=False,
     )
     app.state.face = face

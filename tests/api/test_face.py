@@ -149,3 +149,7 @@ async def test_openapi_describes_every_route_and_body(client: httpx.AsyncClient)
     assert {"type", "payload", "idempotency_key"} <= set(body["schema"]["properties"])
     bulk = document["paths"]["/v1/jobs/bulk"]["post"]["requestBody"]["content"]["application/json"]
     assert bulk["schema"]["properties"]["jobs"]["items"]["properties"]["lane"]
+    for methods in document["paths"].values():
+        for described in methods.values():
+            assert "422" not in described["responses"]
+            assert "application/problem+json" in described["responses"]["default"]["content"]

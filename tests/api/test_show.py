@@ -238,3 +238,25 @@ async def test_a_wrong_schedule_is_refused(
 ) -> None:
     answer = await client.put(f"/v1/jobs/{await made(client)}/schedule", json=body)
     problem(answer, 422, "invalid_request")
+
+
+@pytest.mark.parametrize(
+    ("payload", "shown"),
+    [
+        ('{"a": ' + "[" * 2_000 + "]" * 2_000 + "}", '{"a": ' + "[" * 2_000 + "]" * 2_000 + "}"),
+        ('{"a": 1' + "0" * 309 + ".5}", {"a": "1" + "0" * 309 + ".5"}),
+    ],
+    ids=["deep", "large"],
+)
+async def test_what_no_worker_can_read_is_shown_all_the_same(
+    *, desk: Desk, client: httpx.AsyncClient, payload: str, shown: object
+) -> None:
+    ((job_id,),) = desk.sql(
+        "insert into hudhud.job (id, shard, version, lane, max_attempts, created_at, tenant_id,"
+        " type, queue, payload) values (hudhud.new_id(), 0, 1, 2, 1, now(), 'acme', 'a', 'default',"
+        " %s::text::jsonb) returning id",
+        payload,
+    )
+    answer = await client.get(f"/v1/jobs/{job_id}")
+    assert answer.status_code == 200
+    assert answer.json()["payload"] == shown

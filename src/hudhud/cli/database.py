@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import psycopg
+from psycopg.types.json import set_json_loads
 
 from hudhud import config as configs
 from hudhud.cli.output import note
+from hudhud.domain.plain import shown_json
 from hudhud.drivers import psycopg as driver
 from hudhud.embedded import Embedded, default_directory, find_server
 from hudhud.errors import ConfigError
@@ -62,6 +64,7 @@ def session(database_url: str | None = None) -> Generator[Session]:
         connect_timeout=CONNECT_SECONDS,
         application_name="hudhud-cli",
     ) as connection:
+        set_json_loads(shown_json, connection)
         yield Session(connection)
 
 

@@ -69,7 +69,7 @@ def _child(config: Config, config_file: Path | None, number: int) -> Child:
         "--queues": ",".join(settings.queues) if "worker.queues" in config.origins else None,
         "--concurrency": settings.concurrency,
         "--processes": 1,
-        "--health-port": settings.health_port + number if settings.health_port else None,
+        "--health-port": settings.health_port and settings.health_port + number,
     }
     options = [
         word

@@ -10,8 +10,10 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
+from psycopg.types.json import set_json_loads
 from psycopg_pool import AsyncConnectionPool
 
+from hudhud.domain.plain import shown_json
 from hudhud.drivers import psycopg as driver
 
 if TYPE_CHECKING:
@@ -46,6 +48,7 @@ class Database:
             reconnect_timeout=RECONNECT_SECONDS,
             open=False,
             check=AsyncConnectionPool.check_connection,
+            configure=_configure,
             name="hudhud-http",
             kwargs={
                 "autocommit": True,
@@ -85,3 +88,7 @@ class Database:
     async def _run(self, statement: Statement[T]) -> T:
         async with asyncio.timeout(STATEMENT_SECONDS), self._pool.connection() as connection:
             return await driver.arun(connection, statement)
+
+
+async def _configure(connection: psycopg.AsyncConnection[TupleRow]) -> None:
+    set_json_loads(shown_json, connection)
