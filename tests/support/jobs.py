@@ -63,7 +63,7 @@ class Jobs:
 
     async def cancel(self, job_id: UUID) -> str:
         """Cancel a job as an operator."""
-        return await arun(self.connection, verbs.cancel(job_id, "a test"))
+        return await arun(self.connection, verbs.cancel(job_id, actor="a test"))
 
     async def rows(self, query: str, *values: object) -> list[tuple[Any, ...]]:
         """Return the rows of a query."""

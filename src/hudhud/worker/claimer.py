@@ -4,41 +4,35 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
-from dataclasses import dataclass, field
-from itertools import islice
+from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from typing_extensions import override
 
 from hudhud.store import runs
 from hudhud.telemetry import emit
 from hudhud.worker.batch import Batch
-from hudhud.worker.mark import Mark
+from hudhud.worker.ranges import Ranges
 from hudhud.worker.service import Service
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
     from uuid import UUID
 
+    from hudhud.worker.handler import Kind
     from hudhud.worker.link import Link
+    from hudhud.worker.ranges import Range
     from hudhud.worker.runner import Runner
 
-# Ranges without work that one claim also looks at, so that a quiet tenant is found in rotation.
-COLD_RANGES_MAX: Final = 32
+    Planned = Sequence[tuple[Range, int]]
+
 # The look from the true start costs at most about a hundredth of the time.
 LOOK_SECONDS_MIN: Final = 1.0
 LOOK_COST_FACTOR: Final = 100
 RANGES_SECONDS: Final = 0.1
 BUSY_JOBS_PER_SECOND: Final = 200
 BUSY_MARK_SECONDS: Final = 0.5
-
-
-@dataclass(slots=True)
-class Range:
-    """One scan range: a lane of a tenant in this queue."""
-
-    lane: int
-    tenant_id: str
-    mark: Mark = field(default_factory=Mark)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +57,7 @@ class Claimer(Service):
         *,
         settings: ClaimSettings,
         hint: asyncio.Event,
-        on_claimed: Callable[[Batch, float], None],
+        on_claimed: Callable[[Batch, float], Mapping[str, set[Kind]]],
     ) -> None:
         """Make a claimer.
 
@@ -73,7 +67,8 @@ class Claimer(Service):
             runner: Says how much room there is.
             settings: See there.
             hint: Set when an enqueue says that the queue has work.
-            on_claimed: Gets each batch and the monotonic second from before its claim.
+            on_claimed: Gets each batch and the monotonic second from before its claim; returns
+                the kinds of its jobs, as `Runner.take` does.
         """
         super().__init__(f"claimer.{queue}")
         self.queue = queue
@@ -82,8 +77,7 @@ class Claimer(Service):
         self._settings = settings
         self._hint = hint
         self._on_claimed = on_claimed
-        self._hot: deque[Range] = deque()
-        self._cold: deque[Range] = deque()
+        self._ranges = Ranges()
         self._to_look = 0  # ranges still to be looked at because of a hint
         self._newest_range = 0
         self._ranges_at = float("-inf")
@@ -92,32 +86,33 @@ class Claimer(Service):
         self._busy_since = time.monotonic()
         self._busy_jobs = 0
 
+    @override
     async def run(self) -> None:
         """Claim until a stop; a claim that is under way then is still handed over."""
         await self._learn_ranges()
         self.mark_ready()
         while not self.is_stopping:
-            room = min(self._runner.room(), self._settings.batch_jobs_max)
-            if room <= 0:
-                await self._wait_for_room()
-                continue
             if self._hint.is_set():
                 self._hint.clear()
-                self._to_look = len(self._cold)
-            claimed = await self._claim(room)
+                self._to_look = self._ranges.cold
+            # One claim of a worker at a time: what it takes is gone from the room of the next.
+            async with self._runner.claiming:
+                self._runner.slot_freed.clear()
+                rooms = self._runner.rooms()
+                planned = self._ranges.plan(rooms, self._settings.batch_jobs_max)
+                claimed = await self._claim(planned, rooms) if planned else 0
             if time.monotonic() - self._ranges_at >= RANGES_SECONDS or not claimed:
                 claimed += await self._learn_ranges()
             if claimed:
                 await self._say_busy(claimed)
+            elif not planned:
+                await self._wait(self._runner.slot_freed)
             elif self._to_look <= 0:
-                await self._wait_for_work()
+                await self._wait(self._hint)
 
-    async def _claim(self, room: int) -> int:
+    async def _claim(self, planned: Planned, rooms: Mapping[Kind, int]) -> int:
         """Claim once and hand over what was found; return how many jobs that were."""
-        visited, quanta = self._plan(room)
-        self._to_look -= len(visited)
-        if not visited:
-            return 0
+        self._to_look -= len(planned)
         asked_at = time.monotonic()
         is_look = asked_at >= self._look_at
         claimed = await self._link.run(
@@ -125,10 +120,10 @@ class Claimer(Service):
                 runs.ClaimRequest(
                     self._settings.worker_id,
                     self.queue,
-                    [one.lane for one in visited],
-                    [one.tenant_id for one in visited],
-                    [0 if is_look else one.mark.seq for one in visited],
-                    quanta,
+                    [one.lane for one, _ in planned],
+                    [one.tenant_id for one, _ in planned],
+                    [0 if is_look else one.mark.seq for one, _ in planned],
+                    [quantum for _, quantum in planned],
                     self._settings.lease_seconds,
                 )
             )
@@ -137,48 +132,12 @@ class Claimer(Service):
             took = time.monotonic() - asked_at
             self._look_at = asked_at + max(LOOK_SECONDS_MIN, LOOK_COST_FACTOR * took)
         if claimed is None:
-            self._found_nothing(visited)
+            self._ranges.found_nothing(planned)
             return 0
-        self._note(visited, quanta, claimed)
-        self._on_claimed(Batch(claimed), asked_at)
+        self._ranges.note(planned, claimed)
+        kinds = self._on_claimed(Batch(claimed), asked_at)
+        self._ranges.note_kinds(planned, claimed.counts, kinds=kinds, rooms=rooms)
         return len(claimed.job_ids)
-
-    def _plan(self, room: int) -> tuple[list[Range], list[int]]:
-        """Choose the ranges to look at and how much to take of each, together at most room.
-
-        Ranges that had work share all but an eighth of it, in turn; the others are looked at in
-        rotation. Within a claim the urgent lanes come first, and they are started first.
-        """
-        amount = min(len(self._cold), COLD_RANGES_MAX, max(1, room // 8))
-        cold = list(islice(self._cold, 0 if self._hot and room == 1 else amount))
-        self._cold.rotate(-len(cold))
-        for_cold = len(cold) * max(1, room // (8 * len(cold))) if cold and self._hot else room
-        hot = list(islice(self._hot, max(1, room - for_cold)))
-        self._hot.rotate(-len(hot))
-        quanta = {id(one): (room - (for_cold if cold else 0)) // len(hot) for one in hot}
-        quanta |= {id(one): max(1, for_cold // len(cold)) for one in cold}
-        visited = sorted([*hot, *cold], key=lambda one: one.lane)
-        return visited, [quanta[id(one)] for one in visited]
-
-    def _note(self, visited: list[Range], quanta: list[int], claimed: runs.Claimed) -> None:
-        """Move the marks, and move ranges between hot and cold by what was found."""
-        if claimed.tops is None or claimed.counts is None:
-            return  # a suspect, claimed alone: no range was looked at
-        found = zip(visited, quanta, claimed.tops, claimed.counts, strict=True)
-        for one, quantum, top, count in found:
-            one.mark.visited(top, xid=claimed.xid, xmin=claimed.xmin, was_full=count >= quantum)
-            if count and one in self._cold:
-                self._cold.remove(one)
-                self._hot.append(one)
-            elif not count and one in self._hot:
-                self._hot.remove(one)
-                self._cold.append(one)
-
-    def _found_nothing(self, visited: list[Range]) -> None:
-        for one in visited:
-            if one in self._hot:
-                self._hot.remove(one)
-                self._cold.append(one)
 
     async def _learn_ranges(self) -> int:
         """Learn ranges that are new since the last time; return how many."""
@@ -186,7 +145,7 @@ class Claimer(Service):
         self._ranges_at = time.monotonic()
         self._newest_range = answer.newest
         for lane, tenant_id in zip(answer.lanes, answer.tenants, strict=True):
-            self._hot.append(Range(lane, tenant_id))
+            self._ranges.add(lane, tenant_id)
         return len(answer.lanes)
 
     async def _say_busy(self, claimed: int) -> None:
@@ -203,18 +162,12 @@ class Claimer(Service):
         self._busy_jobs = 0
         self._busy_since = now
 
-    async def _wait_for_room(self) -> None:
-        self._runner.slot_freed.clear()
-        async with self.until_stop():
-            await self._runner.slot_freed.wait()
-
-    async def _wait_for_work(self) -> None:
+    async def _wait(self, event: asyncio.Event) -> None:
+        """Wait for an event, but no longer than a poll."""
         is_busy = time.monotonic() < self._busy_until
         settings = self._settings
         seconds = settings.poll_seconds_min if is_busy else settings.poll_seconds_max
         async with self.until_stop():
-            try:
+            with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
-                    await self._hint.wait()
-            except TimeoutError:
-                return
+                    await event.wait()

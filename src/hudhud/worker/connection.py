@@ -35,16 +35,17 @@ def connect(url: str, name: str) -> psycopg.Connection[TupleRow]:
     Raises:
         psycopg.OperationalError: The server cannot be reached or refuses.
     """
-    return psycopg.connect(_conninfo(url, name), autocommit=True, prepare_threshold=None)
+    return psycopg.connect(conninfo(url, name), autocommit=True, prepare_threshold=None)
 
 
 async def aconnect(url: str, name: str) -> psycopg.AsyncConnection[TupleRow]:
     """Open a connection for the event loop; otherwise as `connect`."""
     return await psycopg.AsyncConnection.connect(
-        _conninfo(url, name), autocommit=True, prepare_threshold=None
+        conninfo(url, name), autocommit=True, prepare_threshold=None
     )
 
 
-def _conninfo(url: str, name: str) -> str:
+def conninfo(url: str, name: str) -> str:
+    """Return the address with what every connection of a worker has; see `connect`."""
     own = conninfo_to_dict("", **_PARAMETERS, application_name=f"hudhud {name}")
     return make_conninfo("", **{**own, **conninfo_to_dict(url)})

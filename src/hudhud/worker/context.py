@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from hudhud.worker.run import Run
 from hudhud.worker.transaction import Transaction
@@ -10,15 +10,23 @@ from hudhud.worker.transaction import Transaction
 if TYPE_CHECKING:
     from hudhud.worker.batch import Batch
     from hudhud.worker.desk import Desk
+    from hudhud.worker.handler import AnyHandler
+
+LEVELS: Final = ("debug", "info", "warning", "error")
 
 
 class Context(Run):
-    """One run of one job, as its handler sees it."""
+    """One run of one job, as its handler sees it.
 
-    __slots__ = ("_desk",)
+    Attributes:
+        handler: What runs it.
+    """
 
-    def __init__(self, batch: Batch, index: int, desk: Desk) -> None:
+    __slots__ = ("_desk", "handler")
+
+    def __init__(self, batch: Batch, index: int, desk: Desk, *, handler: AnyHandler) -> None:
         super().__init__(batch, index)
+        self.handler = handler
         self._desk = desk
 
     @property
@@ -49,7 +57,14 @@ class Context(Run):
         Args:
             message: At most 2,000 characters are kept. No secrets and no personal data.
             level: debug, info, warning or error.
+
+        Raises:
+            LeaseLostError: This run has ended, as far as the database is concerned.
+            ValueError: There is no such level.
         """
+        if level not in LEVELS:
+            message = f"there is no level {level!r}; choose one of {', '.join(LEVELS)}"
+            raise ValueError(message)
         self.check()
         self._desk.write_log(self, {"level": level, "message": message, "progress": None})
 
@@ -59,7 +74,10 @@ class Context(Run):
         Args:
             share: From 0 to 1.
             message: What it is at.
+
+        Raises:
+            LeaseLostError: This run has ended, as far as the database is concerned.
         """
         self.check()
-        share = min(max(share, 0.0), 1.0)
+        share = min(share, 1.0) if share >= 0 else 0.0  # not a number is no progress
         self._desk.write_log(self, {"level": "info", "message": message, "progress": share})

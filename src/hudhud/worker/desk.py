@@ -5,20 +5,23 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+import psycopg
+from psycopg import AsyncConnection, Connection
+from psycopg.rows import TupleRow
 from psycopg_pool import AsyncConnectionPool, ConnectionPool
+from typing_extensions import override
 
 from hudhud.domain.redact import redact
-from hudhud.drivers.base import arun
+from hudhud.errors import HudhudError
 from hudhud.store import runs
 from hudhud.telemetry import emit
+from hudhud.worker.connection import conninfo
+from hudhud.worker.link import Link
 from hudhud.worker.service import Service
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from uuid import UUID
-
-    from psycopg import AsyncConnection, Connection
-    from psycopg.rows import TupleRow
 
     from hudhud.worker.run import Run
 
@@ -50,50 +53,47 @@ class Desk(Service):
         """
         super().__init__("desk")
         self.state: Any = None
-        self._url = url
-        self._connections = connections
         self._on_settled = on_settled
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._async_pool: AsyncConnectionPool[AsyncConnection[TupleRow]] | None = None
-        self._sync_pool: ConnectionPool[Connection[TupleRow]] | None = None
         self._lines: dict[tuple[UUID, int], list[dict[str, object]]] = {}
+        # Not from the pools: handlers may hold every connection of those.
+        self._link = Link(url, "log")
+        settings: dict[str, Any] = {
+            "min_size": 1,
+            "max_size": connections,
+            "timeout": _TIMEOUT_SECONDS,
+            "open": False,
+            "kwargs": {"autocommit": True, "prepare_threshold": None},
+        }
+        address = conninfo(url, "handler")
+        self._async_pool = AsyncConnectionPool[AsyncConnection[TupleRow]](address, **settings)
+        self._sync_pool = ConnectionPool[Connection[TupleRow]](address, **settings)
 
+    @override
     async def run(self) -> None:
         """Write what was logged, a moment later and in one go per run, until a stop."""
         self._loop = asyncio.get_running_loop()
         self.mark_ready()
-        try:
-            while await self.pause(_FLUSH_SECONDS):
-                await self._flush()
+        while await self.pause(_FLUSH_SECONDS):
             await self._flush()
-        finally:
-            await self._close()
+        await self._flush()
+
+    async def close(self) -> None:
+        """Close every connection; those that handlers still hold go when they come back."""
+        await self._link.close()
+        await self._async_pool.close()
+        await asyncio.to_thread(self._sync_pool.close)
 
     async def async_pool(self) -> AsyncConnectionPool[AsyncConnection[TupleRow]]:
-        """Return the pool for handlers on the loop."""
-        if self._async_pool is None:
-            self._async_pool = AsyncConnectionPool(
-                self._url,
-                min_size=1,
-                max_size=self._connections,
-                timeout=_TIMEOUT_SECONDS,
-                open=False,
-                kwargs={"prepare_threshold": None, "application_name": "hudhud handler"},
-            )
+        """Return the pool for handlers on the loop, open."""
+        if self._async_pool.closed:
             await self._async_pool.open()
         return self._async_pool
 
     def sync_pool(self) -> ConnectionPool[Connection[TupleRow]]:
-        """Return the pool for plain functions on their threads."""
-        if self._sync_pool is None:
-            self._sync_pool = ConnectionPool(
-                self._url,
-                min_size=1,
-                max_size=self._connections,
-                timeout=_TIMEOUT_SECONDS,
-                open=True,
-                kwargs={"prepare_threshold": None, "application_name": "hudhud handler"},
-            )
+        """Return the pool for plain functions on their threads, open."""
+        if self._sync_pool.closed:
+            self._sync_pool.open()
         return self._sync_pool
 
     async def shielded(self, work: Awaitable[object]) -> None:
@@ -124,7 +124,7 @@ class Desk(Service):
         if len(lines) < _LINES_MAX:
             lines.append(line)
         else:
-            emit("log.line_dropped", job_id=of_run[0])
+            emit("log.lines_dropped", job_id=of_run[0], lines=1, error=None)
 
     def _on_loop(self, function: Callable[..., None], *args: Any) -> None:  # noqa: ANN401
         assert self._loop is not None
@@ -138,18 +138,13 @@ class Desk(Service):
             self._loop.call_soon_threadsafe(function, *args)
 
     async def _flush(self) -> None:
-        if not self._lines:
-            return
-        lines, self._lines = self._lines, {}
-        pool = await self.async_pool()
-        async with pool.connection() as connection:
-            for (job_id, run), written in lines.items():
-                await arun(connection, runs.write_log(job_id, run, written))
-
-    async def _close(self) -> None:
-        if self._async_pool is not None:
-            await self._async_pool.close()
-            self._async_pool = None
-        if self._sync_pool is not None:
-            await asyncio.to_thread(self._sync_pool.close)
-            self._sync_pool = None
+        """Write what there is; what the database refuses is dropped, and told."""
+        while self._lines:
+            of_run = next(iter(self._lines))
+            lines = self._lines.pop(of_run)
+            try:
+                await self._link.run(runs.write_log(*of_run, lines))
+            except (psycopg.Error, HudhudError) as error:
+                emit("log.lines_dropped", job_id=of_run[0], lines=len(lines), error=error)
+                if isinstance(error, psycopg.OperationalError):
+                    return

@@ -82,9 +82,9 @@ def cancelled(run: Run) -> Settlement:
     return _settlement(run, Outcome.CANCEL)
 
 
-def hand_back(run: Run, code: str) -> Settlement:
+def hand_back(run: Run, code: str, *, delay_seconds: float = 0.0) -> Settlement:
     """Give a job back that did not fail: its attempt is not counted."""
-    return _settlement(run, Outcome.HAND_BACK, code=code)
+    return _settlement(run, Outcome.HAND_BACK, code=code, delay_seconds=delay_seconds)
 
 
 def last_resort(settlement: Settlement) -> Settlement:

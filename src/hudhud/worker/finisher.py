@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Final
 
 import psycopg
+from typing_extensions import override
 
 from hudhud.errors import HudhudError
 from hudhud.store import runs
@@ -85,6 +86,7 @@ class Finisher(Service):
         """End a handler's session at the server, so that what it holds is free."""
         await self._link.run(runs.end_session(server_pid))
 
+    @override
     async def run(self) -> None:
         """Write until everything is written and a stop was asked for."""
         self.mark_ready()

@@ -74,6 +74,10 @@ class Link:
             except (psycopg.OperationalError, psycopg.InterfaceError):
                 await self._drop()
                 raise
+            except psycopg.errors.ReadOnlySqlTransaction as error:
+                # A standby now: the next connection is to find the primary.
+                await self._drop()
+                raise psycopg.OperationalError(str(error)) from error
 
     async def _drop(self) -> None:
         connection, self._connection = self._connection, None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from uuid import UUID
 
 from hudhud.errors import LeaseLostError
+from hudhud.worker.link import as_uuid
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,8 +25,10 @@ class Run:
         index: Its place in the batch, from 0.
         deadline: Monotonic second at which its time is up; set when it starts.
         ending: Why it is being stopped from outside: "timeout", "cancel", "shutdown",
-            "lease_lost"; None while it may go on.
-        has_ended: Whether what it came to is decided. From then on it can do nothing more.
+            "lease_lost", or "overdue" when it was given up; None while it may go on.
+        has_ended: Whether what it came to is decided. Set on the event loop only, so that it is
+            decided once.
+        has_committed: Whether it decided that itself, in `ctx.transaction()`.
         session_pid: The server process of its open `ctx.transaction()`, which holds its fence.
     """
 
@@ -34,6 +37,7 @@ class Run:
         "batch",
         "deadline",
         "ending",
+        "has_committed",
         "has_ended",
         "index",
         "session_pid",
@@ -45,14 +49,14 @@ class Run:
         self.deadline = 0.0
         self.ending: str | None = None
         self.has_ended = False
+        self.has_committed = False
         self.session_pid: int | None = None
         self._extras: Mapping[str, Any] | None = None
 
     @property
     def job_id(self) -> UUID:
         """The job's id."""
-        # Carried as text: only who asks for it pays for a UUID (see Link).
-        return UUID(str(self.batch.claimed.job_ids[self.index]))
+        return as_uuid(self.batch.claimed.job_ids[self.index])
 
     @property
     def run(self) -> int:
@@ -121,7 +125,7 @@ class Run:
         Raises:
             LeaseLostError: When it has ended, as far as the database is concerned.
         """
-        if self.has_ended or self.batch.is_lost:
+        if self.batch.is_lost or (self.has_ended and not self.has_committed):
             raise LeaseLostError
 
     def _extra(self, name: str) -> object:

@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import deque
-from functools import partial
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
+
+import psycopg
+from typing_extensions import override
 
 from hudhud.domain.payload import load
 from hudhud.errors import HudhudError, InvalidJobError
 from hudhud.telemetry import emit
 from hudhud.worker import ending
 from hudhud.worker.context import Context
+from hudhud.worker.run import Run
 from hudhud.worker.service import Service
+from hudhud.worker.slots import Slots
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
     from uuid import UUID
 
     from hudhud.store.runs import Settlement
     from hudhud.worker.batch import Batch
     from hudhud.worker.desk import Desk
     from hudhud.worker.finisher import Finisher
-    from hudhud.worker.handler import AnyHandler
+    from hudhud.worker.handler import Kind
     from hudhud.worker.pools import Pools
     from hudhud.worker.registry import Registry
 
@@ -32,53 +36,88 @@ if TYPE_CHECKING:
 TICK_SECONDS: Final = 0.1
 # What a run may take to stop once it is told to; then it is settled without its consent.
 GRACE_SECONDS: Final = 1.0
-# The share of the last 0.2 s of work that may be claimed ahead of free slots: no hoarding.
-AHEAD_SECONDS: Final = 0.2
+SUSPECT_DELAY_SECONDS: Final = 1.0
 
 
 class Runner(Service):
-    """Starts claimed jobs as slots come free and watches over those that run.
+    """Starts claimed jobs as slots of their kind come free and watches over those that run.
 
     Attributes:
-        running: Runs that have a slot, each with its task. A run whose time was up keeps its slot
-            until its handler really returns.
+        running: Runs that have a slot, each with its task. An async run whose time was up keeps
+            its slot until its handler really returns.
+        slot_freed: Set whenever a run has ended.
+        claiming: Held from asking for room until the jobs are here.
     """
 
     def __init__(
-        self, registry: Registry, finisher: Finisher, *, desk: Desk, pools: Pools, concurrency: int
+        self,
+        registry: Registry,
+        finisher: Finisher,
+        *,
+        desk: Desk,
+        pools: Pools,
+        slots: Mapping[Kind, int],
     ) -> None:
+        """Make a runner.
+
+        Args:
+            registry: The handlers.
+            finisher: Gets what runs come to.
+            desk: What contexts share.
+            pools: Where plain functions and process handlers run.
+            slots: Runs at once, by kind of handler.
+        """
         super().__init__("runner")
         self.running: dict[Context, asyncio.Task[None]] = {}
         self.slot_freed = asyncio.Event()
+        self.claiming = asyncio.Lock()
         self.attempt: Attempt = self.call_handler
         self._registry = registry
         self._finisher = finisher
         self._desk = desk
         self._pools = pools
-        self._concurrency = concurrency
-        self._unstarted: deque[Context] = deque()
-        self._ended = 0
-        self._rate = 0.0
-        self._rate_since = time.monotonic()
+        self._slots: dict[Kind, Slots] = {kind: Slots(limit) for kind, limit in slots.items()}
+        self._threads = slots["thread"]
+        self._measured_at = time.monotonic()
         self._is_closed = False
 
-    def room(self) -> int:
-        """Return how many more jobs may be claimed: free slots and what 200 ms will free."""
-        ahead = int(self._rate * AHEAD_SECONDS)
-        return self._concurrency + ahead - len(self.running) - len(self._unstarted)
+    def rooms(self) -> dict[Kind, int]:
+        """Return how many more jobs of each kind may be claimed."""
+        return {kind: slots.room() for kind, slots in self._slots.items()}
 
-    def take(self, batch: Batch) -> None:
-        """Run the jobs of a batch, in its order, as slots allow."""
-        expired = set(batch.claimed.expired or ())
-        desk = self._desk
-        for position in batch.claimed.turns or range(1, len(batch.claimed.job_ids) + 1):
-            context = Context(batch, position - 1, desk)
-            if position in expired:
-                self._settle(context, ending.expired(context))
-            else:
-                self._unstarted.append(context)
-        self._start_waiting()
+    def take(self, batch: Batch) -> dict[str, set[Kind]]:
+        """Run the jobs of a batch, in their turn, as slots allow.
 
+        What cannot start within 200 ms, for want of threads for one, is handed back at once: other
+        workers may have room for it.
+
+        Returns:
+            The kinds of its jobs by tenant; empty when all are async.
+        """
+        claimed = batch.claimed
+        expired = set(claimed.expired or ())
+        desk, find = self._desk, self._registry.find
+        are_async = True
+        for position in claimed.turns or range(1, len(claimed.job_ids) + 1):
+            index = position - 1
+            handler = find(claimed.types[index], claimed.versions[index])
+            if handler is None or position in expired:
+                run = Run(batch, index)
+                is_expired = position in expired
+                self._settle(
+                    run, ending.expired(run) if is_expired else ending.hand_back(run, "no_handler")
+                )
+                continue
+            are_async = are_async and handler.kind == "async"
+            self._slots[handler.kind].waiting.append(Context(batch, index, desk, handler=handler))
+        for slots in self._slots.values():
+            self._start_waiting(slots)
+        if are_async:
+            return {}
+        self._hand_surplus_back()
+        return self._kinds_of(batch)
+
+    @override
     async def run(self) -> None:
         """Look after time limits and measure the rate until a stop."""
         self.mark_ready()
@@ -88,21 +127,30 @@ class Runner(Service):
 
     def cancel(self, job_id: UUID, run: int) -> None:
         """Stop a run because somebody asked for it; it ends cancelled if its handler stops."""
-        for context in [*self.running, *self._unstarted]:
+        for context in self.running:
             if context.run == run and context.job_id == job_id:
-                if context in self.running:
-                    self._stop(context, "cancel")
-                else:
-                    self._unstarted.remove(context)
-                    self._settle(context, ending.cancelled(context))
+                if context.ending is None and not context.has_ended:
+                    self._interrupt(context, "cancel")
                 return
+        for slots in self._slots.values():
+            for context in slots.waiting:
+                if context.run == run and context.job_id == job_id:
+                    slots.waiting.remove(context)
+                    self._settle(context, ending.cancelled(context))
+                    return
+
+    def committed(self, run: Run) -> None:
+        """Take note of a run that committed its own success, unless it was given up meanwhile."""
+        if not run.has_ended:
+            run.has_ended = True
+            self._finisher.settled(run.batch)
 
     def lose(self, batch: Batch) -> None:
         """Stop everything under a lease that another worker may have by now."""
         batch.is_lost = True
-        for context in list(self.running):
-            if context.batch is batch and not context.has_ended:
-                self._stop(context, "lease_lost")
+        for context in self.running:
+            if context.batch is batch and context.ending is None and not context.has_ended:
+                self._interrupt(context, "lease_lost")
 
     async def close(self, deadline: float) -> None:
         """Start nothing more; give back what has not started, and end what runs by a deadline.
@@ -112,12 +160,13 @@ class Runner(Service):
                 a second is given back all the same and reported as abandoned.
         """
         self._is_closed = True
-        while self._unstarted:
-            context = self._unstarted.popleft()
-            self._settle(context, ending.hand_back(context, "interrupted"))
+        for slots in self._slots.values():
+            while slots.waiting:
+                context = slots.waiting.popleft()
+                self._settle(context, ending.hand_back(context, "interrupted"))
         await self._wait(self._live(), deadline - time.monotonic())
         for context in self._live():
-            self._stop(context, "shutdown")
+            self._interrupt(context, "shutdown")
         await self._wait(self._live(), GRACE_SECONDS)
         for context in self._live():
             emit("run.abandoned", job_id=context.job_id, run=context.run)
@@ -125,67 +174,85 @@ class Runner(Service):
             await self._settle_against_its_will(context, settlement)
 
     def _live(self) -> list[Context]:
-        return [context for context in self.running if not context.has_ended]
+        """Return the runs worth waiting for: not those that were given up or lost."""
+        return [
+            context
+            for context in self.running
+            if context.ending != "overdue" and not context.batch.is_lost
+        ]
 
     async def _wait(self, contexts: Iterable[Context], seconds: float) -> None:
         tasks = {self.running[context] for context in contexts}
         if tasks and seconds > 0:
             await asyncio.wait(tasks, timeout=seconds)
 
-    def _start_waiting(self) -> None:
-        running, unstarted, find = self.running, self._unstarted, self._registry.find
+    def _start_waiting(self, slots: Slots) -> None:
+        waiting, running = slots.waiting, self.running
         create_task = asyncio.get_running_loop().create_task
-        while unstarted and len(running) < self._concurrency:
-            context = unstarted.popleft()
-            if context.batch.is_lost:
-                continue
-            handler = find(context.type, context.version)
-            if handler is None:
-                self._settle(context, ending.hand_back(context, "no_handler"))
-            else:
-                running[context] = create_task(self._run_one(context, handler))
+        while waiting and slots.taken < slots.limit:
+            context = waiting.popleft()
+            if not context.batch.is_lost:
+                slots.taken += 1
+                running[context] = create_task(self._run_one(context, slots))
 
-    async def _run_one(self, context: Context, handler: AnyHandler) -> None:
+    def _kinds_of(self, batch: Batch) -> dict[str, set[Kind]]:
+        claimed = batch.claimed
+        kinds: dict[str, set[Kind]] = {}
+        for tenant_id, name, version in zip(
+            claimed.tenant_ids, claimed.types, claimed.versions, strict=True
+        ):
+            if handler := self._registry.find(name, version):
+                kinds.setdefault(tenant_id, set()).add(handler.kind)
+        return kinds
+
+    def _hand_surplus_back(self) -> None:
+        for slots in self._slots.values():
+            while slots.waiting and slots.room() < 0:
+                context = slots.waiting.pop()
+                # A suspect comes first in every claim; ours would take it again and again.
+                is_suspect = context.batch.claimed.tops is None
+                delay_seconds = SUSPECT_DELAY_SECONDS if is_suspect else 0.0
+                settlement = ending.hand_back(context, "no_slot", delay_seconds=delay_seconds)
+                self._settle(context, settlement)
+
+    async def _run_one(self, context: Context, slots: Slots) -> None:
+        context.deadline = time.monotonic() + context.handler.timeout_seconds
         try:
-            if handler.kind == "async":
-                _begin(context, handler)
             result = await self.attempt(context)
             settlement = None if result is None else ending.of_result(context, result)
-        except asyncio.CancelledError as error:
-            settlement = self._of_interruption(context, handler, error)
         except MalformedError as error:
             settlement = ending.of_malformed(context, error)
-        except Exception as error:  # noqa: BLE001 - every failure of a handler is recorded
-            settlement = self._of_interruption(context, handler, error)
+        except GeneratorExit:
+            raise  # the loop is gone: nobody is left to be told
+        except BaseException as error:  # noqa: BLE001 - every failure is recorded, sys.exit() too
+            settlement = self._of_interruption(context, error)
         finally:
             del self.running[context]
-            self._ended += 1
+            slots.taken -= 1
+            slots.ended += 1
         self._settle(context, settlement)
-        if self._unstarted and not self._is_closed:
-            self._start_waiting()
+        if context.ending is not None:
+            self._count_threads()
+        if slots.waiting and not self._is_closed:
+            self._start_waiting(slots)
         self.slot_freed.set()
 
     async def call_handler(self, context: Context) -> object:
         """Check the payload and call the handler: the innermost step of an attempt."""
-        claimed, index = context.batch.claimed, context.index
-        handler = self._registry.find(claimed.types[index], claimed.versions[index])
-        assert handler is not None, "a job without a handler is not started"
+        handler = context.handler
         try:
-            payload = load(claimed.payloads[index])
+            payload = load(context.batch.claimed.payloads[context.index])
             handler.schema.check(payload)
         except InvalidJobError as error:
             raise MalformedError(str(error)) from error
         if handler.kind == "async":
             return await handler.function(context, **payload)
-        begin = partial(_begin, context, handler)
-        return await self._pools.run(handler, context, payload, on_start=begin)
+        return await self._pools.run(handler, context, payload)
 
-    def _of_interruption(
-        self, context: Context, handler: AnyHandler, error: BaseException
-    ) -> Settlement | None:
+    def _of_interruption(self, context: Context, error: BaseException) -> Settlement | None:
         match context.ending:
-            case "timeout":
-                return ending.of_timeout(context, handler)
+            case "timeout" | "overdue":
+                return ending.of_timeout(context, context.handler)
             case "cancel":
                 return ending.cancelled(context)
             case "shutdown":
@@ -194,37 +261,35 @@ class Runner(Service):
                 return None
             case _:
                 # Nobody asked it to stop: a failure like any.
-                return ending.of_error(context, handler, error)
+                return ending.of_error(context, context.handler, error)
 
-    def _settle(self, context: Context, settlement: Settlement | None) -> None:
+    def _settle(self, run: Run, settlement: Settlement | None) -> None:
         """Pass on what a run came to, None for a plain success, unless that is decided already."""
-        if context.has_ended or context.batch.is_lost:
+        if run.has_ended or run.batch.is_lost:
             return
-        context.has_ended = True
+        run.has_ended = True
         if settlement is None:
-            self._finisher.succeed(context.batch, context.index + 1)
+            self._finisher.succeed(run.batch, run.index + 1)
         else:
-            self._finisher.settle(context.batch, settlement)
+            self._finisher.settle(run.batch, settlement)
 
-    def _stop(self, context: Context, reason: str) -> None:
+    def _interrupt(self, context: Context, reason: str) -> None:
         """Tell a run to stop. A thread cannot be stopped, only told."""
-        if context.ending is None and not context.has_ended:
-            context.ending = reason
-            handler = self._registry.find(context.type, context.version)
-            if handler is None or handler.kind != "thread":
-                self.running[context].cancel()
+        context.ending = reason
+        if context.handler.kind != "thread":
+            # In the loop's next turn: a task that is cancelled before it began never runs at all.
+            asyncio.get_running_loop().call_soon(self.running[context].cancel)
 
     def _end_overdue(self, now: float) -> None:
         for context in list(self.running):
-            if context.has_ended or not 0 < context.deadline <= now:
+            if not 0 < context.deadline <= now:
                 continue
-            if context.ending is None:
+            if context.ending in (None, "cancel"):
                 emit("run.timed_out", job_id=context.job_id, run=context.run)
-                self._stop(context, "timeout")
+                self._interrupt(context, "timeout")
             elif context.ending == "timeout" and now - context.deadline > GRACE_SECONDS:
-                handler = self._registry.find(context.type, context.version)
-                assert handler is not None
-                settlement = ending.of_timeout(context, handler)
+                context.ending = "overdue"
+                settlement = ending.of_timeout(context, context.handler)
                 self._finisher.later(self._settle_against_its_will(context, settlement))
 
     async def _settle_against_its_will(self, context: Context, settlement: Settlement) -> None:
@@ -233,22 +298,23 @@ class Runner(Service):
         The fence that it holds would be waited for otherwise.
         """
         if context.session_pid is not None:
-            await self._finisher.end_session(context.session_pid)
+            # While the database is away nothing can be settled either: the finisher tries again.
+            with suppress(psycopg.OperationalError):
+                await self._finisher.end_session(context.session_pid)
         self._settle(context, settlement)
         if context in self.running:
             self.running[context].cancel()
 
     def _measure(self) -> None:
         now = time.monotonic()
-        rate = self._ended / (now - self._rate_since)
-        self._rate = rate if rate > self._rate else 0.7 * self._rate + 0.3 * rate
-        self._ended = 0
-        self._rate_since = now
+        for slots in self._slots.values():
+            slots.measure(now - self._measured_at)
+        self._measured_at = now
+        self._count_threads()
 
-
-def _begin(context: Context, handler: AnyHandler) -> None:
-    """Let a run's time begin: when it starts, not while it waits for a thread or a process."""
-    context.deadline = time.monotonic() + handler.timeout_seconds
+    def _count_threads(self) -> None:
+        """Leave out the threads of runs that were given up and whose functions go on."""
+        self._slots["thread"].limit = self._threads - self._pools.lost_threads
 
 
 class MalformedError(HudhudError):

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from contextlib import AsyncExitStack, ExitStack
+from typing import TYPE_CHECKING, Any
+
+from psycopg.errors import InFailedSqlTransaction, ReadOnlySqlTransaction
+from psycopg.pq import TransactionStatus
 
 from hudhud.domain.payload import RESULT_BYTES_MAX, dump_value
 from hudhud.drivers.base import arun
@@ -11,7 +15,6 @@ from hudhud.errors import LeaseLostError
 from hudhud.store import runs
 
 if TYPE_CHECKING:
-    from contextlib import AbstractAsyncContextManager, AbstractContextManager
     from types import TracebackType
 
     from psycopg import AsyncConnection, Connection
@@ -33,19 +36,22 @@ class Transaction:
         self._run = run
         self._desk = desk
         self._result = result
-        self._async: AbstractAsyncContextManager[AsyncConnection[TupleRow]] | None = None
-        self._sync: AbstractContextManager[Connection[TupleRow]] | None = None
+        self._connection: AsyncConnection[TupleRow] | Connection[TupleRow] | None = None
+        self._async = AsyncExitStack()
+        self._sync = ExitStack()
 
     async def __aenter__(self) -> AsyncConnection[TupleRow]:
-        pool = await self._desk.async_pool()
-        self._async = pool.connection()
-        connection = await self._async.__aenter__()
-        try:
-            is_ours = await arun(connection, self._call())
-            self._begin(connection.info.backend_pid, is_ours=is_ours)
-        except BaseException as error:
-            await self._async.__aexit__(type(error), error, error.__traceback__)
-            raise
+        async with AsyncExitStack() as stack:
+            pool = await self._desk.async_pool()
+            connection = await stack.enter_async_context(pool.connection())
+            await stack.enter_async_context(connection.transaction())
+            try:
+                is_ours = await arun(connection, self._call())
+            except ReadOnlySqlTransaction:
+                await connection.close()  # a standby now: the pool is to find the primary
+                raise
+            self._begin(connection, is_ours=is_ours)
+            self._async = stack.pop_all()
         return connection
 
     async def __aexit__(
@@ -54,22 +60,29 @@ class Transaction:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        assert self._async is not None
+        failure = error or self._failure()
+        await self._desk.shielded(self._aleave(failure))
+        if failure is not None and failure is not error:
+            raise failure
+
+    async def _aleave(self, failure: BaseException | None) -> None:
         try:
-            await self._desk.shielded(self._async.__aexit__(kind, error, trace))
+            await self._async.__aexit__(*_details(failure))
         finally:
             self._run.session_pid = None
-        self._end(kind)
+        self._end(failure)
 
     def __enter__(self) -> Connection[TupleRow]:
-        self._sync = self._desk.sync_pool().connection()
-        connection = self._sync.__enter__()
-        try:
-            is_ours = run_call(connection, self._call())
-            self._begin(connection.info.backend_pid, is_ours=is_ours)
-        except BaseException as error:
-            self._sync.__exit__(type(error), error, error.__traceback__)
-            raise
+        with ExitStack() as stack:
+            connection = stack.enter_context(self._desk.sync_pool().connection())
+            stack.enter_context(connection.transaction())
+            try:
+                is_ours = run_call(connection, self._call())
+            except ReadOnlySqlTransaction:
+                connection.close()
+                raise
+            self._begin(connection, is_ours=is_ours)
+            self._sync = stack.pop_all()
         return connection
 
     def __exit__(
@@ -78,12 +91,14 @@ class Transaction:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        assert self._sync is not None
+        failure = error or self._failure()
         try:
-            self._sync.__exit__(kind, error, trace)
+            self._sync.__exit__(*_details(failure))
         finally:
             self._run.session_pid = None
-        self._end(kind)
+        self._end(failure)
+        if failure is not None and failure is not error:
+            raise failure
 
     def _call(self) -> Call[bool]:
         result = None
@@ -91,12 +106,34 @@ class Transaction:
             result = dump_value(self._result, bytes_max=RESULT_BYTES_MAX)
         return runs.settle(self._run.batch.lease_id, self._run.index + 1, result)
 
-    def _begin(self, server_pid: int, *, is_ours: bool) -> None:
+    def _begin(
+        self, connection: AsyncConnection[TupleRow] | Connection[TupleRow], *, is_ours: bool
+    ) -> None:
         if not is_ours or self._run.has_ended:
             raise LeaseLostError
-        self._run.session_pid = server_pid
+        self._connection = connection
+        self._run.session_pid = connection.info.backend_pid
 
-    def _end(self, kind: type[BaseException] | None) -> None:
-        if kind is None:
-            self._run.has_ended = True
+    def _failure(self) -> Exception | None:
+        """Return why the transaction cannot be committed, although its block did not raise.
+
+        PostgreSQL answers COMMIT with a silent rollback after a statement that failed, whoever
+        caught that error.
+        """
+        assert self._connection is not None
+        if self._connection.info.transaction_status != TransactionStatus.INERROR:
+            return None
+        message = (
+            "A statement of ctx.transaction() failed, so nothing of it can be committed. Let the"
+            " error leave the block, or guard the statement with connection.transaction()."
+        )
+        return InFailedSqlTransaction(message)
+
+    def _end(self, failure: BaseException | None) -> None:
+        if failure is None:
+            self._run.has_committed = True
             self._desk.settled_elsewhere(self._run)
+
+
+def _details(error: BaseException | None) -> tuple[Any, Any, Any]:
+    return (None, None, None) if error is None else (type(error), error, error.__traceback__)

@@ -10,8 +10,10 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 from uuid import UUID, uuid4
+
+import psycopg
 
 from hudhud.store import runs
 from hudhud.telemetry import emit
@@ -32,10 +34,17 @@ if TYPE_CHECKING:
     from hudhud.config import WorkerConfig
     from hudhud.worker.batch import Batch
     from hudhud.worker.context import Context
+    from hudhud.worker.handler import Kind
     from hudhud.worker.registry import Registry
+    from hudhud.worker.run import Run
     from hudhud.worker.runner import Attempt
+    from hudhud.worker.service import Service
 
     Middleware = Callable[[Context, Attempt], Awaitable[object]]
+
+# What a loop may take to end beyond the time that handlers get: statements in flight, the last
+# finish. Together with the default of `stop_seconds` it stays below an orchestrator's 30 s.
+STOP_SECONDS_MAX: Final = 4.0
 
 
 class Application(Protocol):
@@ -89,17 +98,16 @@ class Worker:
         self.desk = Desk(
             url,
             connections=config.connections,
-            on_settled=lambda run: self.finisher.settled(run.batch),
+            on_settled=self._committed,
         )
-        self.pools = Pools(
-            threads=config.threads, processes=os.cpu_count() or 1, on_worn=self.ask_to_stop
-        )
+        processes = os.cpu_count() or 1
+        self.pools = Pools(threads=config.threads, processes=processes, on_worn=self.ask_to_stop)
         self.runner = Runner(
             application.registry,
             self.finisher,
             desk=self.desk,
             pools=self.pools,
-            concurrency=config.concurrency,
+            slots={"async": config.concurrency, "thread": config.threads, "process": processes},
         )
         self.runner.attempt = _wrapped(self.runner.call_handler, application.middleware)
         self.waker = Waker(addresses.direct_url, config.queues, self.id)
@@ -110,7 +118,7 @@ class Worker:
             on_lost=self._lose,
             on_cancel=self.runner.cancel,
         )
-        self.maintainer = Maintainer(url)
+        self.maintainer = Maintainer(url, addresses.direct_url)
         self.claimers = [self._claimer(queue) for queue in config.queues]
 
     @property
@@ -121,8 +129,8 @@ class Worker:
 
     async def run(self) -> None:
         """Work until `ask_to_stop`, then stop within the configured time."""
-        await self.start()
         try:
+            await self.start()
             await self._stop_wanted.wait()
         finally:
             await self.stop()
@@ -158,14 +166,15 @@ class Worker:
         """
         seconds = self.config.stop_seconds if within_seconds is None else within_seconds
         deadline = time.monotonic() + seconds
-        await asyncio.gather(*(loop.stop() for loop in (*self.claimers, self.waker)))
-        await self.runner.close(deadline)
-        await asyncio.gather(self.finisher.stop(), self.maintainer.stop(), self.runner.stop())
-        await self.desk.stop(within_seconds=5)
-        await self.keeper.stop(within_seconds=5)
-        self.pools.close()
-        await self._leave()
-        await self._stack.aclose()
+        try:
+            await _stop(*self.claimers, self.waker)
+            await self.runner.close(deadline)
+            await _stop(self.finisher, self.maintainer, self.runner, self.desk)
+            await _stop(self.keeper)
+            self.pools.close()
+            await self._leave()
+        finally:
+            await self._stack.aclose()
         emit("worker.stopped", worker_id=self.id)
 
     async def _register(self) -> None:
@@ -186,9 +195,14 @@ class Worker:
         )
 
     async def _leave(self) -> None:
-        await self._claims.run(runs.leave(self.id))
+        try:
+            await self._claims.run(runs.leave(self.id))
+        except psycopg.OperationalError as error:
+            # Its row tells by its age that nobody is behind it.
+            emit("worker.leave_failed", error=error)
         await self._claims.close()
         await self._finishes.close()
+        await self.desk.close()
 
     def _claimer(self, queue: str) -> Claimer:
         settings = ClaimSettings(
@@ -207,10 +221,13 @@ class Worker:
             on_claimed=self._take,
         )
 
-    def _take(self, batch: Batch, asked_at: float) -> None:
+    def _committed(self, run: Run) -> None:
+        self.runner.committed(run)
+
+    def _take(self, batch: Batch, asked_at: float) -> dict[str, set[Kind]]:
         self._batches[batch.lease_id] = batch
         self.keeper.hold(batch.lease_id, asked_at)
-        self.runner.take(batch)
+        return self.runner.take(batch)
 
     def _close_batch(self, batch: Batch) -> None:
         self._batches.pop(batch.lease_id, None)
@@ -222,6 +239,11 @@ class Worker:
         batch = self._batches.pop(lease_id, None)
         if batch is not None:
             self.runner.lose(batch)
+
+
+async def _stop(*services: Service) -> None:
+    """Stop services, for which a database that does not answer is no reason to stay."""
+    await asyncio.gather(*(one.stop(within_seconds=STOP_SECONDS_MAX) for one in services))
 
 
 def _wrapped(attempt: Attempt, middleware: Sequence[Middleware]) -> Attempt:

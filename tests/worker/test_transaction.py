@@ -1,0 +1,349 @@
+"""Laws of `ctx.transaction()`: the handler's rows, its success and what it enqueues are one."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import psycopg
+import pytest
+from psycopg.errors import ProgrammingError, UniqueViolation
+
+from hudhud.client import AsyncClient, Client
+from hudhud.domain.job import NewJob
+from hudhud.errors import LeaseLostError
+from tests.support.application import Application, working
+from tests.support.gates import Gates, ThreadGates
+from tests.support.jobs import Ended, Jobs, watching
+from tests.support.wait import auntil
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from hudhud.worker.context import Context
+    from tests.support.told import Told
+
+EFFECTS = "select count(*) from effect"
+
+
+@pytest.fixture
+async def jobs(database: str) -> AsyncGenerator[Jobs]:
+    async with watching(database) as jobs:
+        await jobs.connection.execute("create table effect (job_id uuid primary key)")
+        yield jobs
+
+
+async def put(ctx: Context, connection: psycopg.AsyncConnection) -> None:
+    await connection.execute("insert into effect values (%s)", (ctx.job_id,))
+
+
+async def test_rows_outcome_and_follow_up_jobs_are_committed_together(
+    database: str, jobs: Jobs
+) -> None:
+    application, gates = Application(), Gates()
+    follow_ups: list[str] = []
+
+    @application.handler("first")
+    async def first(ctx: Context) -> None:
+        async with ctx.transaction(result={"sent": 1}) as connection:
+            await put(ctx, connection)
+            await AsyncClient().enqueue(connection, NewJob("second", {}))
+            gates["written"].set()
+            await gates["commit"].wait()
+
+    @application.handler("second")
+    async def second(ctx: Context) -> None:
+        follow_ups.append(ctx.type)
+
+    async with working(application, database):
+        job = await jobs.add("first")
+        await gates["written"].wait()
+        assert await jobs.value(EFFECTS) == 0
+        assert await jobs.status(job) == "running"
+        assert await jobs.value("select count(*) from hudhud.job") == 1
+        gates["commit"].set()
+        await jobs.until("select count(*) = 2 from hudhud.outcome")
+        assert await jobs.ends(job) == [Ended(1, 1, "succeed", None)]
+        assert await jobs.result(job) == {"sent": 1}
+        assert await jobs.value(EFFECTS) == 1
+    assert follow_ups == ["second"]
+
+
+async def test_a_block_that_raises_takes_everything_back(database: str, jobs: Jobs) -> None:
+    application = Application()
+
+    @application.handler("first", max_attempts=1)
+    async def first(ctx: Context) -> None:
+        async with ctx.transaction() as connection:
+            await put(ctx, connection)
+            await AsyncClient().enqueue(connection, NewJob("second", {}))
+            message = "no"
+            raise ValueError(message)
+
+    async with working(application, database):
+        job = await jobs.add("first", max_attempts=1)
+        assert await jobs.until_ended(job) == ["dead"]
+        assert await jobs.code(job) == "value_error"
+        assert await jobs.value(EFFECTS) == 0
+        assert await jobs.value("select count(*) from hudhud.job") == 1
+
+
+async def test_after_the_commit_the_job_has_succeeded_whatever_follows(
+    database: str, jobs: Jobs, told: Told
+) -> None:
+    application = Application()
+
+    @application.handler("first")
+    async def first(ctx: Context) -> None:
+        async with ctx.transaction() as connection:
+            await put(ctx, connection)
+        ctx.log("done")  # it may still tell
+        with pytest.raises(LeaseLostError):  # and do nothing of the kind a second time
+            async with ctx.transaction():
+                pass
+        message = "too late to matter"
+        raise ValueError(message)
+
+    async with working(application, database) as worker:
+        job = await jobs.add("first")
+        assert await jobs.until_ended(job) == ["succeeded"]
+        await auntil(lambda: not worker.runner.running and worker.finisher.is_idle)
+        assert await jobs.ends(job) == [Ended(1, 1, "succeed", None)]
+        await jobs.until("select count(*) = 0 from hudhud.lease")
+    assert not told.of("finish.refused")
+    assert not told.of("log.lines_dropped")
+
+
+async def test_a_transaction_under_a_lost_lease_is_refused_before_the_handler_writes(
+    database: str, jobs: Jobs
+) -> None:
+    application, gates = Application(), Gates()
+    written: list[int] = []
+
+    @application.handler("first")
+    async def first(ctx: Context) -> None:
+        if ctx.run == 1:
+            gates["started"].set()
+            await gates["go on"].wait()
+        async with ctx.transaction() as connection:
+            written.append(ctx.run)
+            await put(ctx, connection)
+
+    async with working(application, database):
+        job = await jobs.add("first")
+        await gates["started"].wait()
+        await jobs.connection.execute("update hudhud.lease set locked_until = '-infinity'")
+        assert (await jobs.until_run_ended(job)).outcome == "lost"
+        gates["go on"].set()
+        assert await jobs.until_ended(job) == ["succeeded"]
+    assert written == [2]
+
+
+async def test_nobody_rescues_a_run_whose_transaction_is_open(database: str, jobs: Jobs) -> None:
+    application, gates = Application(), Gates()
+
+    @application.handler("first")
+    async def first(ctx: Context) -> None:
+        async with ctx.transaction() as connection:
+            await put(ctx, connection)
+            gates["written"].set()
+            await gates["commit"].wait()
+
+    async with working(application, database):
+        job = await jobs.add("first")
+        await gates["written"].wait()
+        # Another connection: this row is locked by the handler, and an update would wait for it.
+        assert await jobs.value("select rescued from hudhud.rescue()") == 0
+        gates["commit"].set()
+        assert await jobs.until_ended(job) == ["succeeded"]
+        assert await jobs.ends(job) == [Ended(1, 1, "succeed", None)]
+
+
+async def test_a_plain_function_commits_as_a_coroutine_does(database: str, jobs: Jobs) -> None:
+    application = Application()
+
+    @application.handler("first")
+    def first(ctx: Context, *, fails: bool) -> str:
+        with ctx.transaction() as connection:
+            connection.execute("insert into effect values (%s)", (ctx.job_id,))
+            Client().enqueue(connection, NewJob("second", {}))
+            assert not fails
+        ctx.log("done")
+        return "not kept: the transaction had no result"
+
+    async with working(application, database):
+        fine = await jobs.add("first", {"fails": False})
+        failing = await jobs.add("first", {"fails": True}, max_attempts=1)
+        assert await jobs.until_ended(fine, failing) == ["succeeded", "dead"]
+        assert await jobs.result(fine) is None
+        assert await jobs.rows("select job_id from effect") == [(fine,)]
+        assert await jobs.value("select count(*) from hudhud.job where type = 'second'") == 1
+
+
+@pytest.mark.parametrize("kind", ["async", "thread"])
+async def test_a_statement_that_failed_inside_fails_the_run_though_its_error_was_caught(
+    database: str, jobs: Jobs, kind: str
+) -> None:
+    """PostgreSQL answers the COMMIT of such a transaction with a rollback, and no error."""
+    application = Application()
+    twice = "insert into effect values (%s), (%s)"
+
+    @application.handler("async")
+    async def on_loop(ctx: Context) -> None:
+        async with ctx.transaction() as connection:
+            with pytest.raises(UniqueViolation):
+                await connection.execute(twice, (ctx.job_id, ctx.job_id))
+
+    @application.handler("thread")
+    def in_thread(ctx: Context) -> None:
+        with ctx.transaction() as connection, pytest.raises(UniqueViolation):
+            connection.execute(twice, (ctx.job_id, ctx.job_id))
+
+    async with working(application, database):
+        job = await jobs.add(kind, max_attempts=1)
+        assert await jobs.until_ended(job) == ["dead"]
+        assert await jobs.code(job) == "in_failed_sql_transaction"
+        error = await jobs.value("select error from hudhud.outcome")
+        assert "guard the statement with connection.transaction()" in error
+
+
+async def test_a_savepoint_guards_a_statement_that_may_fail(database: str, jobs: Jobs) -> None:
+    application = Application()
+
+    @application.handler("first")
+    async def first(ctx: Context) -> None:
+        async with ctx.transaction() as connection:
+            await put(ctx, connection)
+            with pytest.raises(UniqueViolation):
+                async with connection.transaction():
+                    await put(ctx, connection)
+
+    async with working(application, database):
+        job = await jobs.add("first")
+        assert await jobs.until_ended(job) == ["succeeded"]
+        assert await jobs.value(EFFECTS) == 1
+
+
+async def test_a_handler_cannot_commit_or_roll_back_on_its_own(database: str, jobs: Jobs) -> None:
+    """Its success would be committed without the rest, or the rest dropped and success kept."""
+    application = Application()
+
+    @application.handler("first")
+    async def first(ctx: Context) -> None:
+        async with ctx.transaction() as connection:
+            with pytest.raises(ProgrammingError):
+                await connection.commit()
+            with pytest.raises(ProgrammingError):
+                await connection.rollback()
+            await put(ctx, connection)
+
+    @application.handler("rolled_back")
+    async def rolled_back(ctx: Context) -> None:
+        async with ctx.transaction() as connection:
+            await put(ctx, connection)
+            raise psycopg.Rollback
+
+    async with working(application, database):
+        job = await jobs.add("first")
+        other = await jobs.add("rolled_back", max_attempts=1)
+        assert await jobs.until_ended(job, other) == ["succeeded", "dead"]
+        assert await jobs.rows("select job_id from effect") == [(job,)]
+
+
+async def test_a_commit_under_way_is_finished_though_the_handler_is_interrupted(
+    database: str, jobs: Jobs, told: Told
+) -> None:
+    application, gates = Application(), Gates()
+    await jobs.connection.execute(
+        "create function wait_for_lock() returns trigger language plpgsql as"
+        " 'begin perform pg_advisory_xact_lock(7); return null; end'"
+    )
+    await jobs.connection.execute(
+        "create constraint trigger at_commit after insert on effect deferrable initially deferred"
+        " for each row execute function wait_for_lock()"
+    )
+
+    @application.handler("first")
+    async def first(ctx: Context) -> None:
+        async with ctx.transaction() as connection:
+            await put(ctx, connection)
+            gates["committing"].set()
+
+    async with working(application, database) as worker:
+        async with await psycopg.AsyncConnection.connect(database) as holder:
+            await holder.execute("select pg_advisory_xact_lock(7)")
+            job = await jobs.add("first")
+            await gates["committing"].wait()
+            await jobs.until(
+                "select count(*) > 0 from pg_locks where locktype = 'advisory' and not granted"
+            )
+            assert await jobs.cancel(job) == "requested"
+            await auntil(lambda: [one for one in worker.runner.running if one.ending == "cancel"])
+        assert await jobs.until_ended(job) == ["succeeded"]
+        assert await jobs.value(EFFECTS) == 1
+    assert not told.of("finish.refused")
+
+
+async def test_a_thread_that_is_given_up_in_its_transaction_is_rolled_back_at_the_server(
+    database: str, jobs: Jobs
+) -> None:
+    application, gates = Application(), ThreadGates()
+    ends: list[BaseException] = []
+
+    @application.handler("first", timeout_seconds=0.1)
+    def first(ctx: Context) -> None:
+        try:
+            with ctx.transaction() as connection:
+                connection.execute("insert into effect values (%s)", (ctx.job_id,))
+                gates["go on"].wait(30)
+        except psycopg.OperationalError as error:
+            ends.append(error)
+        try:
+            ctx.log("still here")
+        except LeaseLostError as error:
+            ends.append(error)
+
+    async with working(application, database, threads=8):
+        job = await jobs.add("first", max_attempts=1)
+        assert await jobs.until_ended(job) == ["dead"]
+        assert await jobs.code(job) == "timeout"
+        gates["go on"].set()
+        await auntil(lambda: len(ends) == 2)
+        assert await jobs.value(EFFECTS) == 0
+    assert isinstance(ends[0], psycopg.OperationalError)
+    assert isinstance(ends[1], LeaseLostError)
+
+
+async def test_handlers_that_hold_every_connection_hold_up_nobody_else(
+    database: str, jobs: Jobs, told: Told
+) -> None:
+    """A38: claims, finishes and renewals have connections of their own."""
+    application, gates = Application(), Gates()
+    held = asyncio.Semaphore(0)
+
+    @application.handler("holder")
+    async def holder(ctx: Context) -> None:
+        ctx.log("about to hold")
+        async with ctx.transaction() as connection:
+            await put(ctx, connection)
+            held.release()
+            await gates["let go"].wait()
+
+    @application.handler("plain")
+    async def plain(_: Context) -> None:
+        return
+
+    async with working(application, database, connections=2, concurrency=20, lease_seconds=1):
+        holders = await jobs.add_many("holder", [{}] * 10)
+        await held.acquire()
+        await held.acquire()
+        claimed = await jobs.value("select min(locked_until) from hudhud.lease")
+        others = await jobs.add_many("plain", [{}] * 5)
+        assert await jobs.until_ended(*others) == ["succeeded"] * 5
+        await jobs.until("select count(*) = 10 from hudhud.log")
+        # The eight that wait for a connection keep the lease, over its whole length.
+        await jobs.until("select bool_and(locked_until > %s) from hudhud.lease", claimed)
+        gates["let go"].set()
+        assert await jobs.until_ended(*holders) == ["succeeded"] * 10
+        assert await jobs.value("select count(*) from hudhud.outcome where run > 1") == 0
+    assert not told.of("lease.lost")
