@@ -47,9 +47,8 @@ def up(
     )
     _require_free(config.http.host, config.http.port)
     with ground(config, joins=False) as url:
-        if demo and proofs.play(DEMO, url) != 0:
-            note("The demo failed; see above. `hudhud up --no-demo` starts without it.")
-            raise typer.Exit(1)
+        if demo:
+            _play(url)
         with _key(url) as key:
             _tell(config, url, key)
             supervisor = Supervisor(
@@ -57,6 +56,14 @@ def up(
             )
             code = asyncio.run(supervisor.run())
     raise typer.Exit(code)
+
+
+def _play(url: str) -> None:
+    if not proofs.is_here(f"examples.{DEMO}"):
+        note("no demo: it comes with the repository")
+    elif proofs.play(DEMO, url) != 0:
+        note("The demo failed; see above. `hudhud up --no-demo` starts without it.")
+        raise typer.Exit(1)
 
 
 def _require_free(host: str, port: int) -> None:
