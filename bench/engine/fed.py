@@ -1,0 +1,134 @@
+"""Whether the rate holds while work comes and goes and somebody keeps an old snapshot open."""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+
+import psycopg
+
+from bench.engine import jobs
+from bench.engine.drain import CONCURRENCY
+from bench.engine.measurement import Control, Measurement, Target
+from bench.engine.process import module, worker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator, Sequence
+
+    from bench.engine.process import Process
+    from bench.engine.server import Database, Server
+    from bench.engine.sizes import Size
+
+    Mark = tuple[float, int]
+
+BACKLOG: Final = 50_000
+SAMPLE_SECONDS: Final = 0.25
+SHARE: Final = 0.2
+
+
+def measure(server: Server, size: Size, say: Callable[[str], None]) -> Iterator[Measurement]:
+    """Feed a worker, first with nothing else open, then with an old snapshot."""
+    with server.database() as database:
+        marks, short = run(database, size)
+    say(f"nothing else open: {overall(marks):,.0f} jobs/s")
+    yield row("fed", marks, short, target=None, goal=None, note="Fed while it drains.")
+    with server.database() as database, old_snapshot(database):
+        marks, short = run(database, size)
+    say(f"an old snapshot open: {overall(marks):,.0f} jobs/s")
+    yield row(
+        "fed_old_snapshot",
+        marks,
+        short,
+        target=Target("ratio", ">=", 0.9),
+        goal=Target("ratio", ">=", 0.95),
+        note="A REPEATABLE READ snapshot from before the load stays open: last fifth of the jobs"
+        " against the first.",
+    )
+
+
+def row(
+    bench: str,
+    marks: Sequence[Mark],
+    short: float,
+    *,
+    target: Target | None,
+    goal: Target | None,
+    note: str,
+) -> Measurement:
+    """Return the rate of the last fifth of the jobs against that of the first."""
+    first, last = fifths(marks)
+    if short:
+        note = f"{note} The queue ran short {short:.0f} times: the feeder was the limit."
+    return Measurement(
+        bench,
+        "jobs/s",
+        [last],
+        last,
+        against=Control("the first fifth", [first]),
+        target=target,
+        goal=goal,
+        note=note,
+        detail={
+            "jobs": marks[-1][1],
+            "seconds": round(marks[-1][0] - marks[0][0], 1),
+            "rate": round(overall(marks)),
+            "series": series(marks),
+        },
+    )
+
+
+def run(database: Database, size: Size) -> tuple[list[Mark], float]:
+    """Return how many jobs had started when, and how often the queue ran short."""
+    with database.connect() as connection:
+        jobs.announce(connection)
+        jobs.load(connection, BACKLOG)
+    database.settle()
+    with worker(database.dsn, concurrency=CONCURRENCY) as process:
+        feeder = (process.board.path, size.fed_jobs, size.fed_seconds, BACKLOG, 0)
+        with module("feeder", database.dsn, *feeder) as feeding:
+            process.wait_for(1)
+            marks = list(watch(process, feeding))
+            return marks, feeding.told()["short"]
+
+
+def watch(process: Process, feeding: Process) -> Iterator[Mark]:
+    """Look at the worker's count now and then, for as long as it is fed."""
+    while not feeding.has_told():
+        yield time.monotonic(), process.board.count
+        time.sleep(SAMPLE_SECONDS)
+
+
+@contextmanager
+def old_snapshot(database: Database) -> Generator[None]:
+    """Hold a snapshot, as a report or a backup does that runs for hours."""
+    with psycopg.connect(database.dsn) as connection:
+        connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        connection.execute("select")
+        yield
+
+
+def fifths(marks: Sequence[Mark]) -> tuple[float, float]:
+    """Return the rates of the first and of the last fifth of the jobs."""
+    low, high = marks[0][1], marks[-1][1]
+    share = SHARE * (high - low)
+    first = [mark for mark in marks if mark[1] <= low + share]
+    last = [mark for mark in marks if mark[1] >= high - share]
+    return overall(first), overall(last)
+
+
+def overall(marks: Sequence[Mark]) -> float:
+    """Return jobs per second from the first mark to the last."""
+    (began, low), (ended, high) = marks[0], marks[-1]
+    return (high - low) / (ended - began) if ended > began else 0.0
+
+
+def series(marks: Sequence[Mark], points: int = 30) -> list[list[float]]:
+    """Return the rate over time, as pairs of seconds and jobs per second, for a chart."""
+    step = max(1, len(marks) // points)
+    chosen = marks[::step]
+    return [
+        [round(end[0] - marks[0][0], 1), round(overall((start, end)))]
+        for start, end in pairwise(chosen)
+    ]

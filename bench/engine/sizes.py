@@ -1,0 +1,86 @@
+"""How much is measured: minutes, the full figures, or hours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """The amounts of one size. Jobs are counts, the others seconds or numbers of samples.
+
+    Attributes:
+        name: As on the command line.
+        rounds: How often each side of a comparison is measured.
+        drain_jobs: In one drain.
+        fed_jobs: At least so many pass through a fed drain,
+        fed_seconds: and it takes at least so long.
+        client_rounds: Of enqueues by clients at once, a quarter of a second each.
+        bulk_calls: Of 1,000 jobs each, for each side.
+        beside_samples: Enqueues alone, and as many beside an open transaction.
+        pickups: Single jobs into an idle queue.
+        history_jobs: Finished jobs in the history that a drain is measured with.
+        soak_seconds: How long the steady load of a soak lasts.
+    """
+
+    name: str
+    rounds: int
+    drain_jobs: int
+    fed_jobs: int
+    fed_seconds: float
+    client_rounds: int
+    bulk_calls: int
+    beside_samples: int
+    pickups: int
+    history_jobs: int
+    soak_seconds: float
+
+
+SIZES: Final[Mapping[str, Size]] = MappingProxyType(
+    {
+        "short": Size(
+            "short",
+            rounds=3,
+            drain_jobs=60_000,
+            fed_jobs=200_000,
+            fed_seconds=6,
+            client_rounds=20,
+            bulk_calls=20,
+            beside_samples=200,
+            pickups=150,
+            history_jobs=1_000_000,
+            soak_seconds=60,
+        ),
+        "full": Size(
+            "full",
+            rounds=5,
+            drain_jobs=400_000,
+            fed_jobs=2_000_000,
+            fed_seconds=60,
+            client_rounds=60,
+            bulk_calls=100,
+            beside_samples=1_000,
+            pickups=1_000,
+            history_jobs=10_000_000,
+            soak_seconds=600,
+        ),
+        "soak": Size(
+            "soak",
+            rounds=5,
+            drain_jobs=400_000,
+            fed_jobs=20_000_000,
+            fed_seconds=600,
+            client_rounds=60,
+            bulk_calls=100,
+            beside_samples=1_000,
+            pickups=1_000,
+            history_jobs=10_000_000,
+            soak_seconds=7_200,
+        ),
+    }
+)
