@@ -9,33 +9,52 @@ returns uuid[] language plpgsql
 set search_path = pg_catalog, pg_temp as $$
 declare
     holders uuid[] := array_fill(null::uuid, array[cardinality(new_ids)]);
-    taken uuid[];
-    loser record;
+    taken integer;
+    is_done boolean;
+    one record;
 begin
-    with asked as (
-        select * from unnest(tenant_ids, types, keys, new_ids, hold_until) as a(tenant_id, type, key, id, holds_until)
-        where a.key is not null
-    ), won as (
+    -- All at once: enough when each key was free, or belongs to a job that keeps it.
+    begin
+        with asked as (
+            select * from unnest(tenant_ids, types, keys, new_ids, hold_until) as a(tenant_id, type, key, id, holds_until)
+            where a.key is not null
+        )
         insert into hudhud.idempotency (tenant_id, use, type, key, shard, job_id, created_at, expires_at)
         select a.tenant_id, 'enqueue', a.type, a.key, hudhud.shard_of(a.id), a.id, hudhud.clock(), a.holds_until
         from asked a
         order by a.tenant_id, a.type, a.key, a.id
-        on conflict do nothing
-        returning job_id
-    )
-    select coalesce(array_agg(job_id), '{}') into taken from won;
+        on conflict do nothing;
+        get diagnostics taken = row_count;
+        if taken = cardinality(array_remove(keys, null)) then
+            return holders;
+        end if;
 
-    if cardinality(taken) = cardinality(array_remove(keys, null)) then
-        return holders;
-    end if;
-    for loser in
+        select array_agg(nullif(k.job_id, a.id) order by a.n),
+               bool_and(a.key is null
+                        or coalesce(k.job_id = a.id or a.policy = 'return_existing' and k.expires_at > hudhud.clock(), false))
+        into holders, is_done
+        from unnest(tenant_ids, types, keys, new_ids, policies) with ordinality as a(tenant_id, type, key, id, policy, n)
+        left join lateral (
+            select i.job_id, i.expires_at from hudhud.idempotency i
+            where i.tenant_id = a.tenant_id and i.use = 'enqueue' and i.type = a.type and i.key = a.key
+              and i.shard = hudhud.shard_of(a.id)
+            limit 1) k on true;
+        if is_done then
+            return holders;
+        end if;
+        -- A key has to change hands, for which we may have to wait: let go of the later ones that we have.
+        raise exception using errcode = 'HH900';
+    exception when sqlstate 'HH900' then
+        holders := array_fill(null::uuid, array[cardinality(new_ids)]);
+    end;
+
+    for one in
         select * from unnest(tenant_ids, types, keys, new_ids, policies, hold_until)
             with ordinality as a(tenant_id, type, key, id, policy, holds_until, n)
-        where a.key is not null and not exists (select from unnest(taken) won(id) where won.id = a.id)
+        where a.key is not null
         order by a.tenant_id, a.type, a.key, a.id
     loop
-        holders[loser.n] := hudhud.take_key(
-            loser.tenant_id, loser.type, loser.key, loser.id, loser.policy, loser.holds_until);
+        holders[one.n] := hudhud.take_key(one.tenant_id, one.type, one.key, one.id, one.policy, one.holds_until);
     end loop;
     return holders;
 end $$;

@@ -2,11 +2,13 @@
 --   job is gone, requests to cancel jobs that have ended, workers not seen for a day.
 -- Parameters: max_rows per kind.
 -- Returns: rows deleted; call again while it is at least max_rows.
--- Touches: job_kept, outcome_kept, log_kept, idempotency, cancel_request, worker. Called by: worker/maintainer.py.
+-- Touches: job_kept, outcome_kept, log_kept, idempotency, cancel_request, worker. Locks: skips what anybody has. Called by: worker/maintainer.py.
 create or replace function hudhud.prune(max_rows integer default 1000)
 returns integer language plpgsql security definer
 set search_path = pg_catalog, pg_temp as $$
 declare
+    now timestamptz := hudhud.clock();
+    kept_below uuid := (select s.kept_below from hudhud.setting s);
     gone uuid[];
     amount integer;
     total integer := 0;
@@ -14,39 +16,42 @@ begin
     select array_agg(k.id) into gone from (
         select k.id from hudhud.job_kept k
         join hudhud.outcome_kept o on o.job_id = k.id and o.outcome in ('succeed', 'fail', 'cancel')
-        where o.finished_at + hudhud.retention(o.outcome) <= hudhud.clock()
+        where o.finished_at + hudhud.retention(o.outcome) <= now
         order by k.id limit max_rows for update of k skip locked) k;
     delete from hudhud.log_kept l where l.job_id = any (gone);
     delete from hudhud.outcome_kept o where o.job_id = any (gone);
     delete from hudhud.job_kept k where k.id = any (gone);
     total := total + coalesce(cardinality(gone), 0);
 
-    delete from hudhud.idempotency k
-    where k.expires_at <= hudhud.clock() and k.expires_at < 'infinity'
-      and k.key in (select x.key from hudhud.idempotency x where x.expires_at <= hudhud.clock() and x.expires_at < 'infinity' limit max_rows);
+    with over as materialized (
+        select k.tenant_id, k.use, k.type, k.key, k.shard from hudhud.idempotency k
+        where k.expires_at <= now and k.expires_at < 'infinity'
+        order by k.expires_at limit max_rows for update skip locked)
+    delete from hudhud.idempotency k using over
+    where k.tenant_id = over.tenant_id and k.use = over.use and k.type = over.type and k.key = over.key and k.shard = over.shard;
     get diagnostics amount = row_count;
     total := total + amount;
 
-    delete from hudhud.idempotency k
-    where k.use = 'enqueue' and k.job_id < (select s.kept_below from hudhud.setting s)
-      and k.job_id in (
-          select x.job_id from hudhud.idempotency x
-          where x.use = 'enqueue' and x.job_id < (select s.kept_below from hudhud.setting s)
-            and not exists (select from hudhud.job_all j where j.id = x.job_id)
-          order by x.job_id limit max_rows);
+    with over as materialized (
+        select k.tenant_id, k.use, k.type, k.key, k.shard from hudhud.idempotency k
+        where k.use = 'enqueue' and k.job_id < kept_below
+          and not exists (select from hudhud.job_all j where j.id = k.job_id)
+        order by k.job_id limit max_rows for update skip locked)
+    delete from hudhud.idempotency k using over
+    where k.tenant_id = over.tenant_id and k.use = over.use and k.type = over.type and k.key = over.key and k.shard = over.shard;
     get diagnostics amount = row_count;
     total := total + amount;
 
-    delete from hudhud.cancel_request c
-    where c.job_id in (
-        select x.job_id from hudhud.cancel_request x
-        where not exists (select from hudhud.job_all j where j.id = x.job_id)
-           or exists (select from hudhud.outcome_all o where o.job_id = x.job_id and o.outcome in ('succeed', 'fail', 'cancel'))
-        limit max_rows);
+    with over as materialized (
+        select c.job_id from hudhud.cancel_request c
+        where not exists (select from hudhud.job_all j where j.id = c.job_id)
+           or exists (select from hudhud.outcome_all o where o.job_id = c.job_id and o.outcome in ('succeed', 'fail', 'cancel'))
+        order by c.job_id limit max_rows for update skip locked)
+    delete from hudhud.cancel_request c using over where c.job_id = over.job_id;
     get diagnostics amount = row_count;
     total := total + amount;
 
-    delete from hudhud.worker w where w.seen_at < hudhud.clock() - interval '1 day';
+    delete from hudhud.worker w where w.seen_at < now - interval '1 day';
     get diagnostics amount = row_count;
     return total + amount;
 end $$;

@@ -7,6 +7,7 @@ create or replace function hudhud.stage(max_jobs integer default 1000, shard int
 returns integer language plpgsql security definer
 set search_path = pg_catalog, pg_temp set enable_seqscan = off set plan_cache_mode = force_generic_plan as $$
 declare
+    now timestamptz := hudhud.clock();
     amount integer;
     spots hudhud.spot[];
 begin
@@ -14,7 +15,7 @@ begin
         delete from hudhud.scheduled s
         where s.ctid = any (array(
             select x.ctid from hudhud.scheduled x
-            where x.shard = stage.shard and x.available_at <= hudhud.clock()
+            where x.shard = stage.shard and x.available_at <= now
             order by x.available_at
             limit max_jobs for update skip locked))
         returning s.*
@@ -34,7 +35,7 @@ begin
     return coalesce(amount, 0) + hudhud.free_held(array(
         select distinct c.contract
         from hudhud.waiting c
-        join hudhud.worker w on c.contract = any (w.contracts) and w.seen_at > hudhud.clock() - interval '30 seconds'
-        where c.waits_for = 'hold' and c.since < hudhud.clock() - interval '5 seconds'
-        limit 100), hudhud.clock() - interval '5 seconds');
+        join hudhud.worker w on c.contract = any (w.contracts) and w.seen_at > now - interval '30 seconds'
+        where c.waits_for = 'hold' and c.since < now - interval '5 seconds'
+        limit 100), now - interval '5 seconds');
 end $$;
