@@ -45,10 +45,12 @@ class Jobs:
         self,
         type: str,  # noqa: A002 - the word for it, everywhere
         payload: dict[str, object] | None = None,
+        *,
+        version: int = 1,
         **options: Unpack[JobOptions],
     ) -> UUID:
         """Enqueue one job."""
-        new = NewJob(type, payload or {}, **options)
+        new = NewJob(type, payload or {}, version=version, **options)
         return (await arun(self.connection, verbs.enqueue(new))).id
 
     async def add_many(
