@@ -1,0 +1,229 @@
+"""A worker that dies at a chosen await: in this process, and yet as suddenly as a process dies.
+
+What a dead process leaves behind is what others have of it: rows that it committed, requests that
+it sent. What it does not do is clean up. So the coroutine is dropped without anything being thrown
+into it, its event loop never turns again, and nothing of it is ever collected, for collecting a
+coroutine would run its `finally` blocks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import inspect
+import linecache
+import os
+import selectors
+import threading
+from collections.abc import Generator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from typing_extensions import override
+
+from hudhud.testing.bench import opened
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Iterator, Sequence
+    from types import FrameType
+
+    from hudhud.testing.bench import Bench
+    from hudhud.testing.drained import EndedRun
+    from hudhud.worker.context import Context
+    from hudhud.worker.handler import AnyHandler
+    from hudhud.worker.runner import Attempt
+    from hudhud.worker.worker import Application
+
+LIFE_SECONDS_MAX: Final = 600.0  # a hang, and nothing else, takes that long
+
+
+class Killed(SystemExit):
+    """The process has died. Nobody catches this but who killed it.
+
+    No error, but a SystemExit: nothing else stops an event loop at once.
+    """
+
+
+@dataclass(slots=True)
+class Life:
+    """One run in a worker that is to die, and how it ended.
+
+    Attributes:
+        point: At which step it dies: 0 is before the first line, n at the n-th await, and the one
+            after the last is after the return.
+        queues: Whose jobs it looks for; None for all.
+        where: Where it died, in words; None when it lived.
+        ended: The run, when it lived and there was one.
+        failure: What kept it from living at all: the lifespan, the database.
+        task: The task that died, for its burial.
+    """
+
+    point: int
+    queues: Sequence[str] | None = None
+    where: str | None = None
+    ended: EndedRun | None = None
+    failure: BaseException | None = None
+    task: asyncio.Task[Any] | None = None
+
+
+def live(application: Application, url: str, life: Life) -> None:
+    """Run the job that is due next in a worker of its own, until it dies or has ended.
+
+    Args:
+        application: Its handlers.
+        url: Address of the database.
+        life: When to die; says afterwards how it was.
+
+    Raises:
+        TimeoutError: The run hangs.
+        BaseException: What kept the worker from starting or stopping.
+    """
+    thread = threading.Thread(
+        target=_live, args=(application, url, life), name="hudhud-mortal", daemon=True
+    )
+    thread.start()
+    thread.join(LIFE_SECONDS_MAX)
+    if thread.is_alive():
+        message = f"the run did not end within {LIFE_SECONDS_MAX:g} s"
+        raise TimeoutError(message)
+    if life.failure is not None:
+        raise life.failure
+
+
+def keep_forever(*things: object) -> None:
+    """Keep things from ever being collected, not even when the interpreter ends."""
+    for thing in things:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(thing))
+
+
+class Mortal(Generator[Any, Any, object]):
+    """Awaits something step by step, until its time has come."""
+
+    def __init__(self, work: Awaitable[object], life: Life, handler: AnyHandler | None) -> None:
+        """Make one.
+
+        Args:
+            work: What to await: an attempt, its middleware included.
+            life: At which step it dies.
+            handler: The attempt's, whose lines a person wants to see.
+        """
+        self._work = work
+        self._steps: Any = work.__await__()
+        self._life = life
+        self._handler = handler
+        self._step = 0
+        self._where = "before its first line"
+
+    def __await__(self) -> Mortal:
+        return self
+
+    @override
+    def send(self, value: Any) -> Any:
+        """Go on to the next await, unless this is where the run dies."""
+        self._pass(self._where)
+        try:
+            waited_for = self._steps.send(value)
+        except BaseException as end:
+            has_returned = isinstance(end, StopIteration)
+            ended = "its return" if has_returned else f"it raised {type(end).__name__}"
+            self._pass(f"after {ended}, before that was recorded")
+            raise
+        self._where = self._place()
+        return waited_for
+
+    @override
+    def throw(self, *error: Any) -> Any:
+        """Let an interruption through; a time limit is no death."""
+        return self._steps.throw(*error)
+
+    @override
+    def close(self) -> None:
+        """Keep anybody's tidying up from reaching the handler."""
+
+    def _pass(self, where: str) -> None:
+        if self._step == self._life.point:
+            self._life.where = where
+            self._life.task = asyncio.current_task()
+            keep_forever(self._work, self._steps)
+            raise Killed
+        self._step += 1
+
+    def _place(self) -> str:
+        if self._handler is not None and self._handler.kind != "async":
+            return "after its return, before its worker knew"
+        function = None if self._handler is None else inspect.unwrap(self._handler.function)
+        code = getattr(function, "__code__", None)
+        frames = list(_frames(self._work))
+        frame = next((one for one in frames if one.f_code is code), frames[-1])
+        file, line = frame.f_code.co_filename, frame.f_lineno
+        text = linecache.getline(file, line).strip()
+        return f"killed at {_short(file)}:{line} in {frame.f_code.co_name}, `{text}`"
+
+
+def _live(application: Application, url: str, life: Life) -> None:
+    selector = selectors.DefaultSelector()
+    loop = asyncio.SelectorEventLoop(selector)
+    try:
+        loop.run_until_complete(_run_next(application, url, life))
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.run_until_complete(loop.shutdown_default_executor())
+    except Killed:
+        _bury(loop, selector, life.task)
+    except BaseException as failure:  # noqa: BLE001 - raised again where somebody waits for it
+        life.failure = failure
+    loop.close()
+
+
+async def _run_next(application: Application, url: str, life: Life) -> None:
+    async with opened(application, url) as bench:
+        bench.runner.attempt = _mortal(bench, life)
+        # The lease is over from the start: nobody but the test rescues it, and that at once.
+        life.ended = await bench.run_next(life.queues, lease_seconds=0)
+
+
+def _mortal(bench: Bench, life: Life) -> Attempt:
+    attempt = bench.runner.attempt
+
+    async def mortal(context: Context) -> object:
+        handler = bench.application.registry.find(context.type, context.version)
+        return await Mortal(attempt(context), life, handler)
+
+    return mortal
+
+
+def _bury(
+    loop: asyncio.AbstractEventLoop,
+    selector: selectors.BaseSelector,
+    dead: asyncio.Task[Any] | None,
+) -> None:
+    """Leave nothing of a dead worker that could still do anything.
+
+    Its tasks are kept from being collected. Its sockets are replaced by nothing at all, as the
+    kernel does it: the other end sees them closed, and no code of ours or of theirs runs.
+    """
+    if dead is not None:
+        dead.exception()  # it is known; asyncio need not tell of it
+    keep_forever(*asyncio.all_tasks(loop))
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for key in list(selector.get_map().values()):
+        keep_forever(key)
+        os.dup2(nothing, key.fd)
+    os.close(nothing)
+
+
+def _frames(work: object) -> Iterator[FrameType]:
+    """Walk from what is awaited to the innermost frame that waits."""
+    while work is not None:
+        for frame, inner in (("cr_frame", "cr_await"), ("ag_frame", "ag_await")):
+            if getattr(work, frame, None) is not None:
+                yield getattr(work, frame)
+                work = getattr(work, inner)
+                break
+        else:
+            return
+
+
+def _short(file: str) -> str:
+    path = Path(file)
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else path.name
