@@ -336,9 +336,9 @@ def test_a_fork_neither_stops_nor_holds_the_server(directory: Path) -> None:
 @pytest.mark.parametrize(
     ("environment", "expected"),
     [
-        ({"HUDHUD_DATA_DIR": "/srv/jobs"}, "/srv/jobs"),
+        ({"HUDHUD_EMBEDDED_DIRECTORY": "/srv/jobs"}, "/srv/jobs"),
         ({"XDG_DATA_HOME": "/data"}, "/data/hudhud"),
-        ({"HUDHUD_DATA_DIR": "", "XDG_DATA_HOME": ""}, "~/.local/share/hudhud"),
+        ({"HUDHUD_EMBEDDED_DIRECTORY": "", "XDG_DATA_HOME": ""}, "~/.local/share/hudhud"),
         ({}, "~/.local/share/hudhud"),
     ],
 )

@@ -29,7 +29,7 @@ def take(directory: Path) -> IO[str]:
         if any(directory.iterdir()) and not (directory / "lock").exists():
             message = (
                 f"{directory} holds something else already. Choose an empty directory, or one "
-                "that does not exist, with HUDHUD_DATA_DIR."
+                "that does not exist, with HUDHUD_EMBEDDED_DIRECTORY."
             )
             raise ConfigError(message)
         directory.chmod(0o700)  # whoever reaches the socket is trusted
@@ -37,7 +37,7 @@ def take(directory: Path) -> IO[str]:
     except PermissionError as error:
         message = (
             f"The embedded PostgreSQL cannot write to {directory}. Give this user the directory, "
-            "or choose another one with HUDHUD_DATA_DIR."
+            "or choose another one with HUDHUD_EMBEDDED_DIRECTORY."
         )
         raise ConfigError(message) from error
     try:
@@ -49,7 +49,7 @@ def take(directory: Path) -> IO[str]:
         message = (
             f"Another hudhud (pid {pid}) serves {directory}. Stop it, or join it with "
             f"HUDHUD_DATABASE_URL='{dsn(directory, ROLE, DATABASE)}', or choose another "
-            "directory with HUDHUD_DATA_DIR."
+            "directory with HUDHUD_EMBEDDED_DIRECTORY."
         )
         raise ConfigError(message) from error
     lock.truncate(0)
@@ -96,6 +96,6 @@ def check_version(directory: Path, version: int) -> None:
     if found != str(version):
         message = (
             f"The data in {directory} was made by PostgreSQL {found}, not {version}. "
-            "Choose another directory with HUDHUD_DATA_DIR, or dump and restore."
+            "Choose another directory with HUDHUD_EMBEDDED_DIRECTORY, or dump and restore."
         )
         raise ConfigError(message)
