@@ -23,10 +23,10 @@ SOCKET_PATH_BYTES_MAX = 103  # macOS allows 104 with the closing NUL, Linux 108
 
 
 def default_directory(environment: Mapping[str, str]) -> Path:
-    """Where the embedded server lives: HUDHUD_EMBEDDED_DIRECTORY, or `hudhud` in the user's data directory.
+    """Where the embedded server lives: as set, or `hudhud` in the user's data directory.
 
     Args:
-        environment: As os.environ; XDG_DATA_HOME is respected.
+        environment: As os.environ: HUDHUD_EMBEDDED_DIRECTORY, then XDG_DATA_HOME.
     """
     if chosen := environment.get("HUDHUD_EMBEDDED_DIRECTORY"):
         return Path(chosen).expanduser().absolute()
@@ -60,7 +60,10 @@ def socket_directory(directory: Path) -> Path:
     short.mkdir(mode=0o700, exist_ok=True)
     status = short.lstat()
     if status.st_uid != os.geteuid() or status.st_mode & 0o077:
-        message = f"{short} belongs to somebody else. Remove it, or set a shorter HUDHUD_EMBEDDED_DIRECTORY."
+        message = (
+            f"{short} belongs to somebody else."
+            " Remove it, or set a shorter HUDHUD_EMBEDDED_DIRECTORY."
+        )
         raise ConfigError(message)
     return short
 
