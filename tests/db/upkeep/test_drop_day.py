@@ -27,7 +27,8 @@ def old(db: Verbs) -> Verbs:
     db.take_clock()
     db.connection.execute(
         "update hudhud.test_clock set at ="
-        f" date_trunc('day', at - interval '{AGE_DAYS} days', 'UTC') + interval '12 hours'"
+        " date_trunc('day', at - make_interval(days => %s), 'UTC') + interval '12 hours'",
+        [AGE_DAYS],
     )
     new_id = (migrate.SQL / "functions" / "base" / "new_id.sql").read_text("utf-8")
     db.connection.execute(new_id.replace("clock_timestamp()", "hudhud.clock()").encode())
@@ -50,8 +51,9 @@ def make_day(db: Verbs, day: date) -> None:
 
 
 def first_id(db: Verbs, day: date) -> UUID:
-    value = db.value("select hudhud.first_id(%s::timestamp at time zone 'UTC')", day)
-    return value  # type: ignore[no-any-return]
+    return db.value(  # type: ignore[no-any-return]
+        "select hudhud.first_id(%s::timestamp at time zone 'UTC')", day
+    )
 
 
 def pass_days(db: Verbs, days: float) -> None:
@@ -343,8 +345,9 @@ def test_foreign_ids_are_in_no_partition(sessions: Sessions) -> None:
         with db.refused("23514", "no partition"):
             db.connection.execute(
                 "insert into hudhud.job (id, shard, version, lane, max_attempts, created_at,"
-                " tenant_id, type, queue, payload) values"
-                f" ('{foreign}', 0, 1, 2, 1, now(), 't', 't', 'q', '{{}}')"
+                " tenant_id, type, queue, payload)"
+                " values (%s, 0, 1, 2, 1, now(), 't', 't', 'q', '{}')",
+                [foreign],
             )
         with db.refused("HH006"):
             db.call("cancel", job_id=foreign, actor="ann")

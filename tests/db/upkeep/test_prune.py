@@ -20,13 +20,13 @@ def keys(db: Verbs) -> list[str]:
     return db.values("select key from hudhud.idempotency order by tenant_id, key")
 
 
-def keyed(db: Verbs, amount: int, prefix: str = "k", term: timedelta = MINUTE) -> None:
+def keyed(db: Verbs, amount: int, prefix: str = "k") -> None:
     db.call(
         "enqueue_many",
         types=["mail"],
         payloads=[{}] * amount,
         idempotency_keys=[f"{prefix}{n:04}" for n in range(amount)],
-        unique_for=[term],
+        unique_for=[MINUTE],
     )
 
 

@@ -174,9 +174,9 @@ create table hudhud.log_kept (
     run      integer     not null,
     line     bigint      not null,
     at       timestamptz not null,
-    level    text        not null,
+    level    text        not null check (level in ('debug', 'info', 'warning', 'error')),
     message  text        not null,
-    progress real
+    progress real        check (progress between 0 and 1)
 );
 create index log_kept_line on hudhud.log_kept (job_id, line);
 

@@ -4,7 +4,8 @@
 --   '{payload}' or field names, instead of idempotency_key; unique_for: how long the key holds (else until the job is
 --   pruned). available_at or delay: not before. notify: false for callers of PREPARE TRANSACTION.
 -- Returns: the job's id, and whether it existed already under the key.
--- Raises: HH001 refused, HH002 too large, HH003 duplicate, HH004 unknown type on a strict queue, HH008 no partition.
+-- Raises: HH001 refused, HH002 too large, HH003 duplicate, HH004 unknown type on a strict queue; 23514 when nobody
+--   has made this day's partitions (see days_ahead).
 -- Touches: idempotency, job, ready or scheduled, range_new. Locks: only the key's row, when there is a key.
 create or replace function hudhud.enqueue(
     type text, payload jsonb, version integer default 1, tenant_id text default 'default', queue text default null,

@@ -1,11 +1,12 @@
 -- Make job types known, so that every enqueue can check payloads, and free the jobs that were held for want of a worker.
 -- Parameters: types: JSON array of {type, version, queue, lane, max_attempts, max_crashes, schema: {required: {name: types},
 --   optional: {name: types}, open}}; types is one JSON type name, 'any', or a list of them.
--- Touches: job_type, waiting, ready. Called by: worker/worker.py at start, `hudhud types`.
+-- Raises: HH001 for what no type can have. Touches: job_type, waiting, ready. Called by: worker/worker.py at start, `hudhud types`.
 create or replace function hudhud.announce(types jsonb)
 returns void language plpgsql security definer
 set search_path = pg_catalog, pg_temp as $$
 begin
+    perform hudhud.check_types(types);
     insert into hudhud.job_type as t (
         type, version, queue, lane, max_attempts, max_crashes, field_names, field_types, field_needed, is_open, announced_at)
     select a.type, a.version, coalesce(a.queue, 'default'), coalesce(hudhud.lane_number(a.lane), 2),

@@ -14,8 +14,7 @@ begin
         from jsonb_to_recordset(lines) l(level text, message text, progress real);
     else
         insert into hudhud.log_kept (job_id, run, line, at, level, message, progress)
-        select job_id, run, (extract(epoch from clock_timestamp()) * 1000000)::bigint, hudhud.clock(), l.level,
-               left(l.message, 2000), l.progress
+        select job_id, run, nextval('hudhud.log_line_seq'), hudhud.clock(), l.level, left(l.message, 2000), l.progress
         from jsonb_to_recordset(lines) l(level text, message text, progress real);
     end if;
 end $$;
