@@ -183,6 +183,9 @@ def test_nobody_cancels_anonymously(db: Verbs, actor: str | None) -> None:
     with db.refused("HH001", "actor"):
         cancel(db, job_id, actor=actor)
     assert db.place(job_id) == "ready"
+    db.claim_one()
+    with db.refused("HH001", "actor"):
+        cancel(db, job_id, actor=actor)
 
 
 def test_the_requests_of_ended_runs_are_told_no_more(db: Verbs) -> None:

@@ -1,7 +1,7 @@
 -- Cancel a job: at once when it waits, by request when it runs.
 -- Parameters: actor and reason for the audit; tenant_id: the caller's, null for an operator across tenants.
 -- Returns: 'cancelled', or 'requested' when a worker runs it: it ends cancelled if its handler stops, success wins.
--- Raises: HH006 not there (or another tenant's), HH007 has ended.
+-- Raises: HH001 no actor, HH006 not there (or another tenant's), HH007 has ended.
 -- Touches: ready, scheduled, waiting, outcome, cancel_request, audit. Locks: as take_place; then the lease against a rescue,
 --   and against a finish by an advisory lock that no handler's transaction and no renewal knows (see settle_runs).
 create or replace function hudhud.cancel(job_id uuid, actor text, reason text default null, tenant_id text default null)
@@ -13,6 +13,7 @@ declare
     answer text;
     holder record;
 begin
+    perform hudhud.check_actor(actor);
     -- Again when a finish or a rescue moved the job from place to place while we looked.
     for pass in 1..10 loop
         if hudhud.end_unclaimed(job_id, null) then

@@ -8,8 +8,9 @@ set search_path = pg_catalog, pg_temp as $$
 declare
     key_id uuid := hudhud.new_id();
 begin
-    if octet_length(secret_hash) <> 32 or coalesce(name, '') = '' or coalesce(tenant_id, '') = ''
-       or not scopes <@ array['enqueue', 'publish', 'read', 'operate', 'approve'] or cardinality(scopes) = 0 then
+    perform hudhud.check_actor(actor);
+    if not coalesce(octet_length(secret_hash) = 32 and name <> '' and tenant_id <> '' and cardinality(scopes) > 0
+                    and scopes <@ array['enqueue', 'publish', 'read', 'operate', 'approve'], false) then
         raise exception using errcode = 'HH001', message =
             'A key needs a name, a tenant, a SHA-256 hash, and scopes out of enqueue, publish, read, operate, approve.';
     end if;
