@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -89,7 +90,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("names", nargs="*", help=f"of {', '.join((*WORDS, *BENCHES))}")
     found.add_argument("--size", choices=SIZES, default="short")
     found.add_argument("--json", action="store_true")
-    found.add_argument("--database-url")
+    found.add_argument("--database-url", default=os.environ.get("BENCH_DATABASE_URL"))
     return found
 
 

@@ -43,18 +43,27 @@ class Drained:
 
 
 def measure(server: Server, size: Size, say: Callable[[str], None]) -> Iterator[Measurement]:
-    """Drain our queue and the control's, in turn and shuffled, each round in fresh databases."""
+    """Drain our queue and the controls', in turn and shuffled, each round in fresh databases."""
     ours: list[Drained] = []
-    controls: list[Drained] = []
+    leans: list[Drained] = []
+    bares: list[Drained] = []
     for number in range(size.rounds):
-        sides = [(hudhud, ours), (smallest_worker, controls)]
+        sides = [(hudhud, ours), (lean, leans), (bare, bares)]
         random.Random(number).shuffle(sides)  # noqa: S311 - an order, not a secret
         for side, found in sides:
             with server.database() as database:
                 found.append(side(database, size.drain_jobs))
-            name = side.__name__.replace("_", " ")
+            name = side.__name__
             say(f"round {number + 1} of {size.rounds}: {name} {found[-1].rate:,.0f} jobs/s")
-    yield from figures(ours, controls)
+    yield from figures(ours, leans)
+    yield middle(
+        "drain_against_bare",
+        "jobs/s",
+        [one.rate for one in ours],
+        against=Control("bare worker", [one.rate for one in bares]),
+        note="The same against the fastest worker that we could write: no fence of each end, only"
+        " whole leases, batches of 1,000.",
+    )
 
 
 def figures(ours: list[Drained], controls: list[Drained]) -> Iterator[Measurement]:
@@ -127,14 +136,24 @@ def hudhud(database: Database, amount: int) -> Drained:
     return drained
 
 
-def smallest_worker(database: Database, amount: int) -> Drained:
-    """Load and drain the control's queue."""
+def lean(database: Database, amount: int) -> Drained:
+    """Load and drain the queue of the smallest honest worker."""
+    return smallest_worker(database, amount, "lean")
+
+
+def bare(database: Database, amount: int) -> Drained:
+    """Load and drain the queue of the fastest worker that we could write."""
+    return smallest_worker(database, amount, "bare")
+
+
+def smallest_worker(database: Database, amount: int, kind: str) -> Drained:
+    """Load and drain a control's queue."""
     before = database.spent()
     control.prepare(database, amount)
     loaded = database.spent()
     database.settle()
     settled = database.spent()
-    with module("control", database.dsn) as process:
+    with module("control", database.dsn, kind) as process:
         drained = watch(
             process, database, amount, spent=(before, loaded, settled), schema="control"
         )

@@ -18,9 +18,12 @@ DOCS: Final = Path(__file__).resolve().parents[2] / "docs"
 SECTIONS: Final = (
     (
         "Against other job queues, in one round on one server",
-        ("drain_", "pickup_p50_", "pickup_p99_"),
+        ("drain_pgqueuer", "drain_graphile", "pickup_p50_peers", "pickup_p99_peers"),
     ),
-    ("A worker", ("drain", "worker_cpu", "server_cpu", "server_cpu_life", "wal")),
+    (
+        "A worker",
+        ("drain", "drain_against_bare", "worker_cpu", "server_cpu", "server_cpu_life", "wal"),
+    ),
     ("Under load that does not end", ("fed", "fed_old_snapshot", "history", "soak_")),
     ("Enqueue", ("transaction_", "bulk_", "beside_")),
     ("When idle", ("pickup_p50", "pickup_p99", "memory_")),

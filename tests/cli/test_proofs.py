@@ -58,6 +58,7 @@ def test_a_demo_that_fails_fails(hudhud: Hudhud, repository: Path, database: str
     [
         (("bench", "drain", "--size", "full"), ["drain", "--size", "full"]),
         (("bench", "--json"), ["--size", "short", "--json"]),
+        (("bench", "engine", "--short", "--json"), ["engine", "--size", "short", "--json"]),
         (("chaos", "--kills", "7", "--seed", "9"), ["--kills", "7", "--seed", "9"]),
     ],
 )

@@ -91,7 +91,8 @@ begin
     return next;
 end $$;
 
-create function control.finish(lease_id uuid) returns bigint language plpgsql as $$
+-- As the design was first measured: the end is fenced by the outcome's key, under the lease.
+create function control.finish_lean(lease_id uuid) returns bigint language plpgsql as $$
 declare
     ended bigint;
 begin
@@ -103,6 +104,23 @@ begin
         on conflict do nothing returning 1
     ), gone as (
         delete from control.lease l using held h where l.id = h.id
+    )
+    select count(*) into ended from written;
+    return ended;
+end $$;
+
+-- The fastest that we know: whoever deletes the lease may write its ends, and a lease always ends as a whole.
+create function control.finish_bare(lease_id uuid) returns bigint language plpgsql as $$
+declare
+    ended bigint;
+begin
+    with gone as (
+        delete from control.lease l where l.id = lease_id returning l.*
+    ), written as (
+        insert into control.outcome (job_id, run, attempt, outcome, finished_at)
+        select u.job_id, u.run, u.attempt, 'succeed', clock_timestamp()
+        from gone g, unnest(g.job_ids, g.runs, g.attempts) u(job_id, run, attempt)
+        returning 1
     )
     select count(*) into ended from written;
     return ended;

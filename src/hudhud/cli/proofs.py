@@ -62,11 +62,19 @@ def bench(
     ] = None,
     *,
     size: Annotated[str, typer.Option(help="short, full or soak.")] = "short",
+    short: Annotated[bool, typer.Option("--short", help="The same as --size short.")] = False,
     as_json: Json = False,
+    database_url: Annotated[
+        str | None,
+        typer.Option(help="A superuser's, on a server of this machine; default: one of its own."),
+    ] = None,
 ) -> None:
-    """Measure throughput and latency on this machine, on servers of its own."""
-    options = [*(names or []), "--size", size, *(["--json"] if as_json else [])]
-    raise typer.Exit(run(BENCH, options))
+    """Measure throughput and latency on this machine."""
+    chosen = "short" if short else size
+    options = [*(names or []), "--size", chosen, *(["--json"] if as_json else [])]
+    # In its environment, for everybody can read a command line.
+    url = {"BENCH_DATABASE_URL": database_url} if database_url else {}
+    raise typer.Exit(run(BENCH, options, url))
 
 
 def chaos(
