@@ -181,7 +181,7 @@ async def test_a_blocked_loop_keeps_its_leases_and_is_seen_as_stalled(
     assert float(str(recovered["lag_seconds"])) > float(str(stalled["lag_seconds"]))
 
 
-async def test_a_cancel_request_is_passed_on_once_per_run(
+async def test_a_cancel_request_is_passed_on_until_its_run_has_ended(
     database: str, claiming: Claiming
 ) -> None:
     (job_id,) = claiming.enqueue()
@@ -189,9 +189,9 @@ async def test_a_cancel_request_is_passed_on_once_per_run(
     async with keeping(database, claiming) as kept:
         kept.keeper.hold(claimed.lease_id, time.monotonic())
         assert claiming.run(jobs.cancel(job_id, actor="test")) == "requested"
-        await auntil(lambda: kept.cancelled)
+        await auntil(lambda: len(kept.cancelled) > 1)
         await beats(claiming, 2)
-    assert kept.cancelled == [(job_id, 1)]
+    assert set(kept.cancelled) == {(job_id, 1)}
     assert kept.threads == {threading.get_ident()}
 
 

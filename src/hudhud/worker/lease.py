@@ -50,7 +50,8 @@ class LeaseKeeper(Service):
             lease_seconds: How long a claim or a renewal holds.
             on_lost: Gets the id of a lease that the database no longer has. Its finish may just be
                 in flight: only what still runs under it is to be stopped.
-            on_cancel: Gets job id and run of a run that somebody asked to cancel; once per run.
+            on_cancel: Gets job id and run of a run that somebody asked to cancel; again with each
+                beat until it has ended.
         """
         super().__init__("lease")
         self._held = HeldLeases(lease_seconds)

@@ -129,7 +129,6 @@ class LeaseThread(threading.Thread):
         self._connection: Connection[TupleRow] | None = None
         self._beaten_at = -math.inf
         self._retry_at = -math.inf
-        self._told: frozenset[tuple[UUID, int]] = frozenset()
 
     def quit(self) -> None:
         """Ask the thread to end after the statement it is in."""
@@ -182,10 +181,9 @@ class LeaseThread(threading.Thread):
     def _beat(self) -> None:
         keeping = self._keeping
         asked_at = time.monotonic()
-        wanted = frozenset(run_call(self._connected(), runs.beat(keeping.worker_id)))
-        for job_id, run in wanted - self._told:
+        # Each time anew until the run has ended: the loop may not have heard of the run yet.
+        for job_id, run in run_call(self._connected(), runs.beat(keeping.worker_id)):
             keeping.tell_cancel(job_id, run)
-        self._told = wanted
         self._beaten_at = asked_at
 
     def _connected(self) -> Connection[TupleRow]:
