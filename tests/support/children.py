@@ -1,0 +1,17 @@
+"""Process handlers of tests; a fresh process must be able to import them."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hudhud.worker.child import ProcessContext
+
+
+def report_pid(ctx: ProcessContext, *, sleep_seconds: float = 0.0) -> int:
+    """Say which process this is, then take a while."""
+    ctx.log(f"pid {os.getpid()}")
+    time.sleep(sleep_seconds)
+    return os.getpid()
