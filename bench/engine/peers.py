@@ -12,12 +12,13 @@ import subprocess
 from collections import defaultdict
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, cast
 
 import psycopg
 
 from bench.engine import environment, results
-from bench.engine.measurement import Control, Target, line, middle
+from bench.engine.measurement import Control, Target, middle
 from bench.engine.process import ROOT
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 SERVER: Final = "postgresql://postgres@127.0.0.1:54321/postgres"
 ROUNDS: Final = 3
 OTHERS: Final = ("pgqueuer", "graphile")
+TESTS: Final[Mapping[str, int | None]] = MappingProxyType({"drain": None, "latency": None})
 RAW: Final = results.FOLDER / "peers.jsonl"
 _VERSIONS: Final = """
 import json, platform
@@ -77,15 +79,21 @@ class Harness:
             return True
         return False
 
-    def drive(self, test: str, rounds: int, tag: str) -> list[dict[str, object]]:
+    def drive(self, test: str, tag: str, *, jobs: int | None = None) -> list[dict[str, object]]:
         """Run one of its tests for hudhud and the others; return the raw lines.
+
+        Args:
+            test: Its name in the harness.
+            tag: Of this run.
+            jobs: How many; None: what the harness has for each peer.
 
         Raises:
             RuntimeError: One of them failed; the message is the harness's.
         """
         peers = ",".join(("hudhud", *OTHERS))
         python = self.scratch / "v" / "bin" / "python"
-        drive = ["drive.py", test, "--reps", rounds, "--peers", peers, "--tag", tag]
+        drive = ["drive.py", test, "--reps", ROUNDS, "--peers", peers, "--tag", tag]
+        drive += ["--jobs", jobs] if jobs else []
         _run([python, *map(str, drive)], cwd=self.folder, env=self.environment)
         lines = (self.scratch / "results" / "peers.jsonl").read_text("utf-8").splitlines()
         documents = [cast("dict[str, object]", json.loads(text)) for text in lines]
@@ -96,8 +104,13 @@ class Harness:
         return runs
 
 
-def measure(out: Output) -> None:
-    """Measure hudhud beside the others, if their harness is there."""
+def measure(out: Output, *, tests: Mapping[str, int | None] = TESTS) -> None:
+    """Measure hudhud beside the others, if their harness is there.
+
+    Args:
+        out: Where figures go.
+        tests: Of the harness, with how many jobs; None: what it has for each peer.
+    """
     out.begin("peers")
     folder, scratch = os.environ.get("PEERS_HARNESS"), os.environ.get("BENCH")
     if not folder or not scratch:
@@ -109,13 +122,12 @@ def measure(out: Output) -> None:
         with psycopg.connect(SERVER, autocommit=True) as connection:
             where = environment.read(connection) | {"libraries": _versions(harness)}
         tag = f"hudhud-{where['date']}"
-        for test, figures in (("drain", drains), ("latency", pickups)):
+        for test, jobs in tests.items():
             out.say(f"{test}, {ROUNDS} rounds")
-            runs = harness.drive(test, ROUNDS, tag)
+            runs = harness.drive(test, tag, jobs=jobs)
             for run in runs:
                 results.keep(run, RAW)
-                out.say(line(run))
-            for measurement in figures(_by_peer(runs)):
+            for measurement in FIGURES[test](_by_peer(runs)):
                 out.show(measurement, where)
     finally:
         if was_started:
@@ -154,6 +166,9 @@ def pickups(runs: Mapping[str, Sequence[Run]]) -> Iterator[Measurement]:
             note="Idle queue, one job every 50 ms, from the return of the enqueue.",
             detail={name: _samples(runs, name, figure) for name in ("hudhud", *OTHERS)},
         )
+
+
+FIGURES: Final = MappingProxyType({"drain": drains, "latency": pickups})
 
 
 def _by_peer(runs: Sequence[Mapping[str, object]]) -> dict[str, list[Run]]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from bench.engine import charts, results
 from bench.engine.charts import Bar
+from bench.engine.measurement import percentile
 from bench.engine.results import Document, figure
 
 if TYPE_CHECKING:
@@ -14,6 +17,7 @@ if TYPE_CHECKING:
 
     Documents = Mapping[str, Document]
 
+REASONS: Final = Path(__file__).resolve().parents[1] / "reasons.toml"
 DOCS: Final = Path(__file__).resolve().parents[2] / "docs"
 SECTIONS: Final = (
     (
@@ -41,8 +45,12 @@ Everything is durable (fsync, synchronous_commit and full_page_writes on), histo
 every payload is checked.
 
 *Target* is what this release must reach, *goal* where it is going. The value of a row is the median
-of its samples; *ratio* is the median of the rounds' ratios; the range is the least and the most.
+of its samples; *ratio* is the median of the rounds' ratios; the range is the least and the most, in
+charts without the outer tenths.
 """
+# What a chart shows as the range: all but a tenth at each end, all of fewer than ten.
+LOW: Final = 0.1
+HIGH: Final = 0.9
 COLUMNS: Final = ("row", "value", "range", "set against", "ratio", "target", "goal")
 
 
@@ -81,8 +89,13 @@ def page(found: Documents, drawn: Mapping[str, str]) -> str:
     if left:
         parts.append(section("Further", list(left.values())))
     if found:
-        parts += [shortfalls(found), pictures(drawn), surroundings(found)]
+        parts += [shortfalls(found, why()), pictures(drawn), surroundings(found)]
     return "\n".join(parts)
+
+
+def why() -> dict[str, str]:
+    """Return what is known about why a row falls short: `bench/reasons.toml`."""
+    return tomllib.loads(REASONS.read_text("utf-8"))
 
 
 def section(title: str, rows: Sequence[Document]) -> str:
@@ -114,8 +127,8 @@ def judged(row: Document, bound: str, met: str) -> str:
     return f"{words}: {'met' if row[met] else '**missed**'}"
 
 
-def shortfalls(found: Documents) -> str:
-    """Return what falls short, first of the targets, then of the goals."""
+def shortfalls(found: Documents, reasons: Mapping[str, str]) -> str:
+    """Return what falls short and why, first of the targets, then of the goals."""
     lines = ["## What falls short", ""]
     for bound, met, words in (("target", "met", "target"), ("goal", "goal_met", "goal")):
         for row in found.values():
@@ -124,9 +137,8 @@ def shortfalls(found: Documents) -> str:
             ratio_to = cast("dict[str, Any] | None", row["ratio_to"])
             is_ratio = str(row[bound]).startswith("ratio") and ratio_to is not None
             reached = f"{ratio_to['ratio']:.2f}" if is_ratio and ratio_to else figure(row["value"])
-            lines.append(
-                f"- `{row['bench']}` has {reached}, its {words} is {row[bound]}. {row['note']}"
-            )
+            why = reasons.get(str(row["bench"]), "No reason known yet.")
+            lines.append(f"- `{row['bench']}` has {reached}, its {words} is {row[bound]}. {why}")
     if len(lines) == 2:  # noqa: PLR2004 - the heading alone
         lines.append("Nothing: every target and every goal is met.")
     return "\n".join([*lines, ""])
@@ -191,8 +203,8 @@ def drawings(found: Documents) -> Iterator[tuple[str, str]]:
 
 
 def _bar(label: str, samples: object, *, is_ours: bool = True) -> Bar:
-    ordered = sorted(cast("list[float]", samples))
-    return Bar(label, ordered[len(ordered) // 2], ordered[0], ordered[-1], is_ours)
+    found = cast("list[float]", samples)
+    return Bar(label, median(found), percentile(found, LOW), percentile(found, HIGH), is_ours)
 
 
 def _other(row: Document) -> Bar:
@@ -203,5 +215,6 @@ def _other(row: Document) -> Bar:
 def _ratio(row: Document) -> Bar:
     ratio_to = cast("dict[str, Any]", row["ratio_to"])
     pairs = zip(cast("list[float]", row["samples"]), ratio_to["samples"], strict=True)
-    ratios = sorted(own / other for own, other in pairs)
-    return Bar(str(row["bench"]), ratio_to["ratio"], ratios[0], ratios[-1])
+    found = [own / other for own, other in pairs]
+    low, high = (percentile(found, share) for share in (LOW, HIGH))
+    return Bar(str(row["bench"]), ratio_to["ratio"], low, high)
