@@ -12,6 +12,7 @@ import pytest
 from hudhud.worker.mark import Mark
 from tests.support.sessions import SECONDS
 from tests.support.verbs import WORKER, end
+from tests.support.wait import until
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -353,9 +354,17 @@ def test_the_mark_moves_when_nothing_older_is_open(sessions: Sessions) -> None:
     db, walker = sessions.open(), Walker(sessions.open())
     fill(db, 5)
     seqs = db.values("select seq from hudhud.ready order by seq")
-    for _ in range(5):
+    for last in [0, 0, *seqs[:3]]:
+        assert walker.mark.seq == last
+        until(lambda: db.value(_NOTHING_IS_OPEN))
         walker.claim()
     assert walker.mark.seq == seqs[3]
+
+
+# Of other tests on the same server either.
+_NOTHING_IS_OPEN = """
+    select pg_snapshot_xmin(pg_current_snapshot()) = pg_snapshot_xmax(pg_current_snapshot())
+"""
 
 
 def test_the_attempt_is_counted_when_the_job_is_claimed(db: Verbs) -> None:

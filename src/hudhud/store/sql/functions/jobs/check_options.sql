@@ -1,7 +1,7 @@
 -- Refuse what no job may carry.
 -- Parameters: the options; place: ' at position n' for a job of a batch.
 -- Raises: HH001 with the option's name.
--- Called by: enqueue, enqueue_many.
+-- Called by: enqueue, enqueue_alike.
 create or replace function hudhud.check_options(
     type text, version integer, tenant_id text, queue text, lane smallint, idempotency_key text, on_conflict text,
     available_at timestamptz, expires_at timestamptz, max_attempts integer, tags text[], traceparent text, correlation_id text,

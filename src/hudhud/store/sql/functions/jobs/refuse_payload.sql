@@ -1,6 +1,6 @@
 -- Raise the error for a payload that is too large or breaks its contract.
 -- Raises: HH002 or HH001; nothing when the payload is fine.
--- Called by: enqueue, enqueue_many, resubmit.
+-- Called by: enqueue and enqueue_alike for what their first look did not pass, run_again.
 create or replace function hudhud.refuse_payload(type text, version integer, payload jsonb, place text default '')
 returns void language plpgsql stable
 set search_path = pg_catalog, pg_temp as $$

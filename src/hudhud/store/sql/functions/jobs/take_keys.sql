@@ -2,7 +2,7 @@
 -- Parameters: arrays of one length; an element without a key is null in keys.
 -- Returns: per element the id of the job that keeps its key, or null when the new job may be written.
 -- Raises: HH003 as take_key; also when a batch names one key twice under reject or replace.
--- Touches: as take_key. Called by: enqueue_many.
+-- Touches: idempotency, and with replace as take_key. Called by: enqueue_many.
 create or replace function hudhud.take_keys(
     tenant_ids text[], types text[], keys text[], new_ids uuid[], policies text[], hold_until timestamptz[])
 returns uuid[] language plpgsql
