@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 HOPS_MAX = 12
 PUBLIC_NAMES_MAX = 25
+_NUMBER = re.compile(r"R\d+ ")
 _NO_SETTINGS = {"worker", "http", "origins"}
 
 
@@ -84,3 +85,15 @@ def _defines(file: Path, name: str) -> bool:
     return any(
         isinstance(node, kinds) and node.name == wanted for node in ast.walk(ast.parse(text))
     )
+
+
+def test_every_test_that_a_requirement_names_exists() -> None:
+    lines = [
+        line for line in (DOCS / "requirements.md").read_text().splitlines() if _NUMBER.match(line)
+    ]
+    assert lines
+    for line in lines:
+        places = re.findall(r"`(tests/[a-z0-9_/]+\.py)::(test_[a-z0-9_]+)`", line)
+        assert places, line[:60]
+        for file, name in places:
+            assert _defines(ROOT / file, name), f"{file}::{name}"
