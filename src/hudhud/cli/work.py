@@ -6,6 +6,7 @@ import asyncio
 import dataclasses
 import importlib
 import logging
+import os
 import signal
 import sys
 from pathlib import Path
@@ -28,7 +29,7 @@ if sys.platform != "win32":
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from hudhud.config import Config, WorkerConfig
+    from hudhud.config import Config
 
 QUIET = frozenset({"run.finished"})
 """Events that come with every batch; counted, not logged."""
@@ -59,8 +60,14 @@ def work(config: Config) -> int:
     telemetry.subscribe(_log)
     obey_supervisor()
     loop_factory = None if sys.platform == "win32" else uvloop.new_event_loop
+    worker = Worker(application, addresses, settings)
     with asyncio.Runner(loop_factory=loop_factory) as runner:
-        return runner.run(_work(application, addresses, settings))
+        code = runner.run(_work(worker))
+        if worker.runner.running:
+            # Given up already; the loop would wait for a handler that ignores its cancellation.
+            logging.shutdown()
+            os._exit(code)
+    return code
 
 
 def load(name: str | None) -> Hudhud:
@@ -108,8 +115,8 @@ def _url_of(application: Hudhud, config: Config) -> str:
         return url_of(config)
 
 
-async def _work(application: Hudhud, addresses: Addresses, settings: WorkerConfig) -> int:
-    worker = Worker(application, addresses, settings)
+async def _work(worker: Worker) -> int:
+    settings = worker.config
     loop = asyncio.get_running_loop()
     signalled = asyncio.Event()
 
