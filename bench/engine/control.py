@@ -128,7 +128,7 @@ async def drain(dsn: str, board: Board, kind: str) -> None:
 def prepare(database: Database, jobs: int) -> None:
     """Make the tables and load them."""
     with database.connect() as connection:
-        connection.execute(sql("control").encode())
+        connection.execute(sql("control").replace("{days}", str(database.past_days)).encode())
         for low in range(1, jobs + 1, LOAD):
             connection.execute(
                 sql("control_load").encode(), {"low": low, "high": min(jobs, low + LOAD - 1)}

@@ -98,6 +98,7 @@ def watch(process: Process, feeding: Process) -> Iterator[Mark]:
     while not feeding.has_told():
         yield time.monotonic(), process.board.count
         time.sleep(SAMPLE_SECONDS)
+    yield time.monotonic(), process.board.count
 
 
 @contextmanager
@@ -111,11 +112,20 @@ def old_snapshot(database: Database) -> Generator[None]:
 
 def fifths(marks: Sequence[Mark]) -> tuple[float, float]:
     """Return the rates of the first and of the last fifth of the jobs."""
-    low, high = marks[0][1], marks[-1][1]
+    (began, low), (ended, high) = marks[0], marks[-1]
     share = SHARE * (high - low)
-    first = [mark for mark in marks if mark[1] <= low + share]
-    last = [mark for mark in marks if mark[1] >= high - share]
-    return overall(first), overall(last)
+    first = moment(marks, low + share) - began
+    last = ended - moment(marks, high - share)
+    return share / first, share / last
+
+
+def moment(marks: Sequence[Mark], count: float) -> float:
+    """Return when so many jobs had started, between the two marks around it."""
+    for (began, low), (ended, high) in pairwise(marks):
+        if low <= count <= high and high > low:
+            return began + (ended - began) * (count - low) / (high - low)
+    message = f"never {count:,.0f} jobs"
+    raise ValueError(message)
 
 
 def overall(marks: Sequence[Mark]) -> float:

@@ -10,7 +10,7 @@ from bench.engine import jobs
 from bench.engine.drain import CONCURRENCY
 from bench.engine.measurement import Control, Target, middle
 from bench.engine.process import worker
-from bench.engine.server import PAST_DAYS, sql
+from bench.engine.server import sql
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -24,7 +24,7 @@ STEP: Final = 100_000
 
 def measure(server: Server, size: Size, say: Callable[[str], None]) -> Iterator[Measurement]:
     """Drain beside a full history and beside none, in turn and shuffled."""
-    with server.database("hudhud_bench_full") as full, server.database() as empty:
+    with server.database("_full") as full, server.database() as empty:
         fill(full, size.history_jobs, say)
         rates: dict[str, list[float]] = {"full": [], "empty": []}
         for number in range(size.rounds):
@@ -41,15 +41,15 @@ def measure(server: Server, size: Size, say: Callable[[str], None]) -> Iterator[
         against=Control("no history", rates["empty"]),
         target=Target("ratio", ">=", 0.9),
         goal=Target("ratio", ">=", 0.95),
-        note=f"{size.history_jobs:,} finished jobs on {PAST_DAYS - 1} past days"
-        f" ({PAST_DAYS + 15} daily partitions).",
+        note=f"{size.history_jobs:,} finished jobs on {server.past_days - 1} past days"
+        f" ({server.past_days + 15} daily partitions).",
         detail={"history_jobs": size.history_jobs, "rate_without": round(median(rates["empty"]))},
     )
 
 
 def fill(database: Database, amount: int, say: Callable[[str], None]) -> None:
     """Make finished jobs on all past days."""
-    days = range(2, PAST_DAYS + 1)
+    days = range(2, database.past_days + 1)
     per_day = amount // len(days)
     statement = sql("history").encode()
     with database.connect() as connection:

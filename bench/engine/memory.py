@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from bench.engine.server import Server
     from bench.engine.sizes import Size
 
-BACKLOG: Final = 100_000
 SETTLE_SECONDS: Final = 3.0
 IDLE_CONCURRENCY: Final = 100  # the default
 CONCURRENCY: Final = 1_000
@@ -23,17 +22,16 @@ CONCURRENCY: Final = 1_000
 
 def measure(server: Server, size: Size, say: Callable[[str], None]) -> Iterator[Measurement]:
     """Start a worker with nothing to do, then one with a backlog."""
-    del size  # the backlog is part of the figure
     with server.database() as database:
         with worker(database.dsn, concurrency=IDLE_CONCURRENCY) as process:
             database.wait_for_worker()
             time.sleep(SETTLE_SECONDS)
             idle = process.resident_mib()
         with database.connect() as connection:
-            jobs.load(connection, BACKLOG)
+            jobs.load(connection, size.backlog_jobs)
         database.settle()
         with worker(database.dsn, concurrency=CONCURRENCY) as process:
-            process.wait_for(BACKLOG)
+            process.wait_for(size.backlog_jobs)
             database.wait_until_drained()
             busy = process.resident_mib(peak=True)
     say(f"idle {idle:.1f} MiB, with a backlog {busy:.1f} MiB")
@@ -52,5 +50,5 @@ def measure(server: Server, size: Size, say: Callable[[str], None]) -> Iterator[
         [busy],
         busy,
         target=Target("value", "<=", 80),
-        note=f"The most while it drains a backlog of {BACKLOG:,} jobs, {CONCURRENCY:,} at once.",
+        note=f"The most while it drains {size.backlog_jobs:,} jobs, {CONCURRENCY:,} at once.",
     )

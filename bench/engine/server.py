@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 import time
 from contextlib import contextmanager
@@ -33,8 +34,7 @@ SETTINGS: Final = {
 PAST_DAYS: Final = 45
 WAIT_SECONDS_MAX: Final = 300
 POLL_SECONDS: Final = 0.002
-TEMPLATE: Final = "hudhud_bench_template"
-DATABASE: Final = "hudhud_bench"
+NAME: Final = "hudhud_bench"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +51,12 @@ class Database:
     Attributes:
         dsn: For the measured: the role that owns the schema.
         admin: For the measuring: may write checkpoints.
+        past_days: For how many days before today there are partitions.
     """
 
-    def __init__(self, dsn: str, admin: Connection) -> None:
+    def __init__(self, dsn: str, admin: Connection, *, past_days: int) -> None:
         self.dsn = dsn
+        self.past_days = past_days
         self.admin = admin
         self._postmaster = usage.parent_of(admin.info.backend_pid)
 
@@ -97,18 +99,22 @@ class Database:
 class Server:
     """A PostgreSQL that makes databases for measurements and drops them."""
 
-    def __init__(self, admin_dsn: str, owner: str | None) -> None:
+    def __init__(self, admin_dsn: str, owner: str | None, *, past_days: int = PAST_DAYS) -> None:
         """Take a server.
 
         Args:
             admin_dsn: Of a role that may make databases and write checkpoints.
             owner: The role that owns what is measured; None for the same.
+            past_days: For how many days before today each database has partitions.
 
         Raises:
             RuntimeError: It does not run on this machine: what it uses cannot be seen then.
         """
         self.admin_dsn = admin_dsn
         self.owner = owner
+        self.past_days = past_days
+        self._name = f"{NAME}_{os.getpid()}"
+        self._template = f"{self._name}_template"
         with self.admin() as connection:
             if usage.name_of(connection.info.backend_pid) != "postgres":
                 message = "The server to measure must run on this machine, and be visible in /proc."
@@ -116,11 +122,10 @@ class Server:
             row = connection.execute("select current_user").fetchone()
             assert row is not None
             self._owner = owner or str(row[0])
-            _drop(connection, TEMPLATE)
-            connection.execute(f'create database {TEMPLATE} owner "{self._owner}"'.encode())
-        migrate.apply(self._dsn(TEMPLATE))
-        with psycopg.connect(self._dsn(TEMPLATE)) as connection:
-            connection.execute(sql("past_days").format(days=PAST_DAYS).encode())
+            connection.execute(f'create database {self._template} owner "{self._owner}"'.encode())
+        migrate.apply(self._dsn(self._template))
+        with psycopg.connect(self._dsn(self._template)) as connection:
+            connection.execute(sql("past_days").format(days=past_days).encode())
 
     def admin(self, database: str | None = None) -> Connection:
         """Open a connection for the measuring; each statement commits."""
@@ -128,23 +133,23 @@ class Server:
         return psycopg.connect(dsn, autocommit=True)
 
     @contextmanager
-    def database(self, name: str = DATABASE) -> Generator[Database]:
+    def database(self, suffix: str = "") -> Generator[Database]:
         """Make a database with an empty schema of 60 days; it is dropped at the end."""
+        name = f"{self._name}{suffix}"
         with self.admin() as server:
-            _drop(server, name)
             server.execute(
-                f'create database {name} template {TEMPLATE} owner "{self._owner}"'.encode()
+                f'create database {name} template {self._template} owner "{self._owner}"'.encode()
             )
             try:
                 with self.admin(name) as connection:
-                    yield Database(self._dsn(name), connection)
+                    yield Database(self._dsn(name), connection, past_days=self.past_days)
             finally:
                 _drop(server, name)
 
     def close(self) -> None:
         """Leave nothing behind."""
         with self.admin() as connection:
-            _drop(connection, TEMPLATE)
+            _drop(connection, self._template)
 
     def _dsn(self, database: str) -> str:
         options = {"dbname": database} | ({"user": self.owner} if self.owner else {})

@@ -20,10 +20,12 @@ class Size:
         drain_jobs: In one drain.
         fed_jobs: At least so many pass through a fed drain,
         fed_seconds: and it takes at least so long.
+        clients: How many at once.
         client_rounds: Of enqueues by clients at once, a quarter of a second each.
         bulk_calls: Of 1,000 jobs each, for each side.
         beside_samples: Enqueues alone, and as many beside an open transaction.
         pickups: Single jobs into an idle queue.
+        backlog_jobs: That a worker has while its memory is looked at.
         history_jobs: Finished jobs in the history that a drain is measured with.
         soak_seconds: How long the steady load of a soak lasts.
     """
@@ -33,10 +35,12 @@ class Size:
     drain_jobs: int
     fed_jobs: int
     fed_seconds: float
+    clients: tuple[int, ...]
     client_rounds: int
     bulk_calls: int
     beside_samples: int
     pickups: int
+    backlog_jobs: int
     history_jobs: int
     soak_seconds: float
 
@@ -49,10 +53,12 @@ SIZES: Final[Mapping[str, Size]] = MappingProxyType(
             drain_jobs=60_000,
             fed_jobs=200_000,
             fed_seconds=6,
+            clients=(1, 8),
             client_rounds=20,
             bulk_calls=20,
             beside_samples=200,
             pickups=150,
+            backlog_jobs=100_000,
             history_jobs=1_000_000,
             soak_seconds=60,
         ),
@@ -62,10 +68,12 @@ SIZES: Final[Mapping[str, Size]] = MappingProxyType(
             drain_jobs=400_000,
             fed_jobs=2_000_000,
             fed_seconds=60,
+            clients=(1, 8),
             client_rounds=60,
             bulk_calls=100,
             beside_samples=1_000,
             pickups=1_000,
+            backlog_jobs=100_000,
             history_jobs=10_000_000,
             soak_seconds=600,
         ),
@@ -75,10 +83,12 @@ SIZES: Final[Mapping[str, Size]] = MappingProxyType(
             drain_jobs=400_000,
             fed_jobs=20_000_000,
             fed_seconds=600,
+            clients=(1, 8),
             client_rounds=60,
             bulk_calls=100,
             beside_samples=1_000,
             pickups=1_000,
+            backlog_jobs=100_000,
             history_jobs=10_000_000,
             soak_seconds=7_200,
         ),

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from bench.engine.server import Connection, Server
     from bench.engine.sizes import Size
 
-CLIENTS: Final = (1, 8)
 ROUND_SECONDS: Final = 0.25
 JOIN_SECONDS: Final = 60
 _BUSINESS: Final = b"insert into public.business (note) values (%s)"
@@ -67,7 +66,7 @@ VARIANTS: Final = (
 def measure(server: Server, size: Size, say: Callable[[str], None]) -> Iterator[Measurement]:
     """BEGIN, business insert, enqueue, COMMIT against the same with raw inserts."""
     for variant in VARIANTS:
-        for clients in CLIENTS:
+        for clients in size.clients:
             bench = f"transaction{variant.name}_{clients}"
             with server.database() as database:
                 with database.connect() as connection:

@@ -1,3 +1,4 @@
+-- Placeholder: days, for how many days back there are partitions.
 -- The smallest honest worker's tables: the same ledger (job, ready, lease, outcome) with the same history and as many
 -- daily partitions, and of everything else nothing: no lanes' registry, crash counts, contracts, settlements, schedules.
 create schema control;
@@ -47,7 +48,7 @@ declare
     parent text;
 begin
     foreach parent in array array['job', 'outcome'] loop
-        for day in select (now() at time zone 'UTC')::date + n from generate_series(-45, 14) n loop
+        for day in select (now() at time zone 'UTC')::date + n from generate_series(-{days}, 14) n loop
             execute format('create table control.%I partition of control.%I for values from (%L) to (%L)',
                 parent || '_' || to_char(day, 'YYYYMMDD'), parent,
                 hudhud.first_id(day::timestamp at time zone 'UTC'), hudhud.first_id((day + 1)::timestamp at time zone 'UTC'));
