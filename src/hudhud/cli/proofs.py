@@ -39,6 +39,9 @@ def demo(
         list[str] | None, typer.Argument(help=f"Of {', '.join(DEMOS)}; default: all.")
     ] = None,
     *,
+    path: Annotated[
+        list[Path] | None, typer.Option(help="A file for the demo to work on; may be repeated.")
+    ] = None,
     size: Size = "short",
     as_json: Json = False,
     database_url: DatabaseUrl = None,
@@ -51,7 +54,7 @@ def demo(
             raise typer.BadParameter(message, param_hint="NAMES")
     config = configs.load(arguments={"database_url": database_url})
     with ground(config, joins=True) as url:
-        codes = [play(name, url, size=size, as_json=as_json) for name in wanted]
+        codes = [play(name, url, paths=path, size=size, as_json=as_json) for name in wanted]
     if any(codes):
         raise typer.Exit(1)
 
@@ -88,10 +91,18 @@ def chaos(
     raise typer.Exit(run(CHAOS, options))
 
 
-def play(name: str, url: str, *, size: str = "short", as_json: bool = False) -> int:
+def play(
+    name: str,
+    url: str,
+    *,
+    paths: Sequence[Path] | None = None,
+    size: str = "short",
+    as_json: bool = False,
+) -> int:
     """Play one demo on a database and return its exit code."""
     note(f"demo {name}:")
     options = ["--size", size, *(["--json"] if as_json else [])]
+    options += [str(path.resolve()) for path in paths or []]
     return run(f"examples.{name}", options, {"HUDHUD_DATABASE_URL": url})
 
 

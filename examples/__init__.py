@@ -1,0 +1,1 @@
+"""Small real applications that show hudhud at work."""

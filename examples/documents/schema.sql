@@ -1,0 +1,27 @@
+create schema if not exists documents;
+
+create table if not exists documents.owner (
+    name         text  primary key,
+    token_hash   bytea not null unique
+);
+
+create table if not exists documents.document (
+    id          uuid        primary key default gen_random_uuid(),
+    owner       text        not null references documents.owner (name),
+    file_name   text        not null,
+    -- Where the bytes are, and what they must hash to. Neither is ever part of a job.
+    file_key    text        not null,
+    sha256      text        not null,
+    state       text        not null default 'accepted'
+        check (state in ('accepted', 'analysing', 'analysed', 'refused')),
+    reason      text,
+    created_at  timestamptz not null default now(),
+    check ((reason is not null) = (state = 'refused'))
+);
+
+-- Without a unique key on the document, so that an analysis that happened twice could be seen.
+create table if not exists documents.analysis (
+    id          bigint generated always as identity primary key,
+    document_id uuid   not null references documents.document (id),
+    result      jsonb  not null
+);

@@ -1,0 +1,111 @@
+"""The application's HTTP face: upload, look, fetch the result. Not yours answers 404."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, FastAPI, Header, HTTPException, Request, Response
+from fastapi.concurrency import run_in_threadpool
+from psycopg.rows import dict_row
+from psycopg_pool import ConnectionPool
+
+from examples.documents.app import accept, app, token_hash
+from examples.documents.files import BYTES_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from psycopg import Connection
+    from psycopg.rows import TupleRow
+
+router = APIRouter()
+
+
+def create_app() -> FastAPI:
+    """Make the ASGI app on the database that is configured for hudhud."""
+    web = FastAPI(title="documents", lifespan=_lifespan)
+    web.include_router(router)
+    return web
+
+
+@asynccontextmanager
+async def _lifespan(web: FastAPI) -> AsyncGenerator[None]:
+    with ConnectionPool(app.database_url, min_size=0, max_size=8) as pool:
+        web.state.pool = pool
+        yield
+
+
+def _pool(request: Request) -> ConnectionPool[Connection[TupleRow]]:
+    pool: ConnectionPool[Connection[TupleRow]] = request.app.state.pool
+    return pool
+
+
+def _owner(request: Request, authorization: Annotated[str, Header()] = "") -> str:
+    token = authorization.removeprefix("Bearer ")
+    with _pool(request).connection() as connection:
+        row = connection.execute(
+            "select name from documents.owner where token_hash = %s", (token_hash(token),)
+        ).fetchone()
+    if row is None:
+        raise HTTPException(401, "Say who you are: Authorization: Bearer …")
+    return str(row[0])
+
+
+Owner: TypeAlias = Annotated[str, Depends(_owner)]
+
+
+def _yours(request: Request, document_id: UUID, owner: str) -> dict[str, Any]:
+    """Read a document of the owner's; another's is as absent as one that never was."""
+    with (
+        _pool(request).connection() as connection,
+        connection.cursor(row_factory=dict_row) as cursor,
+    ):
+        row = cursor.execute(
+            "select d.id, d.file_name, d.state, d.reason, d.created_at, a.result"
+            " from documents.document d left join documents.analysis a on a.document_id = d.id"
+            " where d.id = %s and d.owner = %s",
+            (document_id, owner),
+        ).fetchone()
+    if row is None:
+        raise HTTPException(404, "There is no such document.")
+    return row
+
+
+@router.post("/documents", status_code=202)
+async def upload(
+    request: Request, response: Response, owner: Owner, *, file_name: str = "document"
+) -> dict[str, str]:
+    """Take a document's bytes; answered when it is committed, not when it is analysed."""
+    content = bytearray()
+    async for part in request.stream():
+        content += part
+        if len(content) > BYTES_MAX:
+            raise HTTPException(413, f"At most {BYTES_MAX} bytes are taken.")
+
+    def keep() -> UUID:
+        with _pool(request).connection() as connection:
+            return accept(connection, owner, bytes(content), file_name=file_name[:200])
+
+    document_id = await run_in_threadpool(keep)
+    response.headers["Location"] = f"/documents/{document_id}"
+    return {"id": str(document_id), "state": "accepted"}
+
+
+@router.get("/documents/{document_id}")
+def show(request: Request, document_id: UUID, owner: Owner) -> dict[str, Any]:
+    """Tell how far a document is: accepted, analysing, analysed or refused."""
+    document = _yours(request, document_id, owner)
+    del document["result"]
+    return document
+
+
+@router.get("/documents/{document_id}/result")
+def result(request: Request, document_id: UUID, owner: Owner) -> dict[str, Any]:
+    """Return what was found; 409 while there is nothing yet."""
+    document = _yours(request, document_id, owner)
+    if document["state"] != "analysed":
+        raise HTTPException(409, f"The document is {document['state']}.")
+    found: dict[str, Any] = document["result"]
+    return found
