@@ -8,12 +8,15 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from uuid import UUID
 
+from psycopg import AsyncConnection, Connection
+from psycopg.conninfo import make_conninfo
+from psycopg.pq import TransactionStatus
 from typing_extensions import override
 
 from hudhud.config import WorkerConfig
 from hudhud.domain.payload import load
 from hudhud.drivers.psycopg import arun
-from hudhud.errors import InvalidJobError
+from hudhud.errors import ConfigError, InvalidJobError
 from hudhud.store import runs
 from hudhud.store.reads import Read
 from hudhud.testing.drained import EndedRun
@@ -24,7 +27,6 @@ from hudhud.worker.worker import Addresses, Worker
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping, Sequence
 
-    from psycopg import AsyncConnection
     from psycopg.rows import TupleRow
 
     from hudhud.store.call import Statement
@@ -140,8 +142,7 @@ class Bench(Worker):
 
     @override
     async def _leave(self) -> None:
-        """Close what is open; a bench was never on the list of workers."""
-        await self._finishes.close()
+        await super()._leave()
         if self._connection is not None:
             await self._connection.close()
 
@@ -168,3 +169,38 @@ def _payload(text: str | None) -> Mapping[str, Any]:
         return load(text or "{}")
     except InvalidJobError:
         return {}
+
+
+def address_of(app: object, place: object) -> str:
+    """Return the address of a database.
+
+    Args:
+        app: The application, asked for `database_url` when no place is given.
+        place: An address, a psycopg connection, or None.
+
+    Raises:
+        ConfigError: It is none of these, or a connection inside an open transaction, whose work
+            other connections cannot see.
+    """
+    if isinstance(place, str):
+        return place
+    if isinstance(place, (Connection, AsyncConnection)):
+        return _of_connection(place)  # pyright: ignore[reportUnknownArgumentType] - its row type
+    if place is None and isinstance(url := getattr(app, "database_url", None), str):
+        return url
+    message = (
+        f"{place!r} does not say where the database is."
+        " Pass its address or a psycopg connection, or give the application its address."
+    )
+    raise ConfigError(message)
+
+
+def _of_connection(connection: Connection[Any] | AsyncConnection[Any]) -> str:
+    info = connection.info
+    if info.transaction_status is not TransactionStatus.IDLE:
+        message = (
+            "The connection is inside a transaction, and jobs are run on connections of their own,"
+            " which see only what is committed. Commit first."
+        )
+        raise ConfigError(message)
+    return make_conninfo(info.dsn, **({"password": info.password} if info.password else {}))

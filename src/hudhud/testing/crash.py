@@ -15,7 +15,7 @@ from hudhud.drivers.psycopg import run as run_on
 from hudhud.errors import ConfigError
 from hudhud.store import jobs, runs
 from hudhud.store.reads import Read
-from hudhud.testing.address import address_of
+from hudhud.testing.bench import address_of
 from hudhud.testing.drain import NeverDrainedError, drain, require_no_loop
 from hudhud.testing.drained import Drained
 from hudhud.testing.mortal import Life, live

@@ -9,8 +9,7 @@ from uuid import UUID
 from hudhud.errors import ConfigError, HudhudError
 from hudhud.store import jobs, upkeep
 from hudhud.store.reads import Read
-from hudhud.testing.address import address_of
-from hudhud.testing.bench import opened
+from hudhud.testing.bench import address_of, opened
 from hudhud.testing.drained import Drained
 
 if TYPE_CHECKING:

@@ -38,10 +38,11 @@ if TYPE_CHECKING:
 LIFE_SECONDS_MAX: Final = 600.0  # a hang, and nothing else, takes that long
 
 
-class Killed(SystemExit):
+class Killed(GeneratorExit, SystemExit):
     """The process has died. Nobody catches this but who killed it.
 
-    No error, but a SystemExit: nothing else stops an event loop at once.
+    No error: a SystemExit, for nothing else stops an event loop at once; and a GeneratorExit, which
+    tells the runner that there is nobody left to record anything.
     """
 
 
