@@ -155,7 +155,7 @@ def test_json_goes_as_text_past_any_codec() -> None:
 def test_what_is_none_is_left_to_the_functions_default() -> None:
     assert given(Arg("a", "text", None), Arg("b", "text", "")) == (Arg("b", "text", ""),)
     plain = jobs.enqueue(NewJob("mail", {}))
-    assert set(plain.named) == {"type", "payload", "version", "tenant_id", "on_conflict"}
+    assert set(plain.named) == {"type", "payload"}
     assert jobs.reschedule(ID, None, actor="a").named["available_at"] is None
 
 

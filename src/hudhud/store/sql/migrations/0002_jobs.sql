@@ -17,6 +17,8 @@ create table hudhud.job_type (
     field_types  text[]   not null default '{}',
     field_needed boolean[] not null default '{}',
     is_open      boolean  not null default true,
+    -- The same as one predicate, for the quick look of every enqueue; null for a contract without fields.
+    guard        jsonpath,
     announced_at timestamptz not null,
     primary key (type, version)
 );

@@ -18,34 +18,46 @@ language plpgsql security definer
 set search_path = pg_catalog, pg_temp set enable_seqscan = off set plan_cache_mode = force_generic_plan as $$
 #variable_conflict use_variable
 declare
-    now timestamptz := hudhud.clock();
-    kind hudhud.job_type%rowtype;
-    lane_no smallint;
+    seen record;
     holder uuid;
 begin
-    select * into kind from hudhud.job_type t where t.type = enqueue.type and t.version = enqueue.version;
-    queue := coalesce(queue, kind.queue, 'default');
-    lane_no := case when lane is null then coalesce(kind.lane, 2) else hudhud.lane_number(lane) end;
-    max_attempts := coalesce(max_attempts, kind.max_attempts, 20);
-    available_at := coalesce(available_at, now + delay);
-    perform hudhud.check_options(
-        type, version, tenant_id, queue, lane_no, idempotency_key, on_conflict, available_at, expires_at, max_attempts, tags,
-        traceparent, correlation_id);
-    -- One look that passes what is surely fine; what is wrong with the rest is worked out only then.
-    if payload is null or jsonb_typeof(payload) <> 'object' or octet_length(payload::text) > 1000
-       or exists (
-           select from unnest(kind.field_names, kind.field_types, kind.field_needed) f(name, types, is_needed)
-           where case when payload -> f.name is null then f.is_needed
-                      else not hudhud.has_json_type(payload -> f.name, f.types) end)
-       or (not kind.is_open and payload - kind.field_names <> '{}') then
+    -- One look for all there is to know, which also says what is surely fine: every statement and expression of a function
+    -- costs, and an ordinary enqueue needs three.
+    select c.*,
+           exists (select from hudhud.range r
+                   where r.shard = 0 and r.queue = c.of_queue and r.lane = c.of_lane and r.tenant_id = enqueue.tenant_id) as is_known,
+           exists (select from hudhud.queue q where q.name = c.of_queue and q.busy_until > clock_timestamp()) as is_busy
+    into seen
+    from (
+        select hudhud.new_id() as id, hudhud.clock() as now, t.type is not null as is_announced,
+               coalesce(queue, t.queue, 'default') as of_queue,
+               case when lane is null then coalesce(t.lane, 2::smallint) else hudhud.lane_number(lane) end as of_lane,
+               coalesce(max_attempts, t.max_attempts, 20) as attempts_max,
+               coalesce(t.type is not null and octet_length(tenant_id) between 1 and 200 and on_conflict = 'return_existing', false)
+                   and coalesce(queue, lane, idempotency_key, correlation_id, traceparent) is null
+                   and max_attempts is null and available_at is null and delay is null and expires_at is null
+                   and unique_by is null and tags is null as is_plain,
+               coalesce(jsonb_typeof(payload) = 'object' and octet_length(payload::text) <= 1000
+                        and (t.guard is null or payload @@ t.guard)
+                        and coalesce(t.is_open or payload - t.field_names = '{}', true), false) as is_fine
+        from (values (1)) one
+        left join hudhud.job_type t on t.type = enqueue.type and t.version = enqueue.version
+    ) c;
+    if not seen.is_plain then
+        available_at := coalesce(available_at, seen.now + delay);
+        perform hudhud.check_options(
+            type, version, tenant_id, seen.of_queue, seen.of_lane, idempotency_key, on_conflict, available_at, expires_at,
+            seen.attempts_max, tags, traceparent, correlation_id);
+        if not seen.is_announced and exists (select from hudhud.queue q where q.name = seen.of_queue and q.is_strict) then
+            raise exception using errcode = 'HH004', message = format(
+                'No worker has announced %s version %s, and queue %s is strict.', type, version, seen.of_queue);
+        end if;
+    end if;
+    if not seen.is_fine then
         perform hudhud.refuse_payload(type, version, payload);
     end if;
-    if kind.type is null and exists (select from hudhud.queue q where q.name = queue and q.is_strict) then
-        raise exception using errcode = 'HH004',
-            message = format('No worker has announced %s version %s, and queue %s is strict.', type, version, queue);
-    end if;
 
-    id := hudhud.new_id();
+    id := seen.id;
     deduplicated := false;
     if unique_by is not null then
         if idempotency_key is not null then
@@ -54,7 +66,8 @@ begin
         idempotency_key := hudhud.unique_key(payload, unique_by);
     end if;
     if idempotency_key is not null then
-        holder := hudhud.take_key(tenant_id, type, idempotency_key, id, on_conflict, coalesce(now + unique_for, 'infinity'));
+        holder := hudhud.take_key(
+            tenant_id, type, idempotency_key, id, on_conflict, coalesce(seen.now + unique_for, 'infinity'));
         if holder is not null then
             id := holder;
             deduplicated := true;
@@ -62,23 +75,33 @@ begin
         end if;
     end if;
 
-    insert into hudhud.job (
-        id, shard, version, lane, max_attempts, created_at, available_at, expires_at, tenant_id, type, queue, payload,
-        idempotency_key, correlation_id, traceparent, tags)
-    values (
-        id, 0, version, lane_no, max_attempts, now, available_at, expires_at, tenant_id, type, queue, payload,
-        idempotency_key, correlation_id, traceparent, tags);
-
-    if available_at > now then
+    if available_at > seen.now then
+        insert into hudhud.job (
+            id, shard, version, lane, max_attempts, created_at, available_at, expires_at, tenant_id, type, queue, payload,
+            idempotency_key, correlation_id, traceparent, tags)
+        values (
+            id, 0, version, seen.of_lane, seen.attempts_max, seen.now, available_at, expires_at, tenant_id, type, seen.of_queue,
+            payload, idempotency_key, correlation_id, traceparent, tags);
         insert into hudhud.scheduled (available_at, job_id, run, shard, lane, attempt, crashes, queue, tenant_id)
-        values (available_at, id, 1, 0, lane_no, 0, 0, queue, tenant_id);
+        values (available_at, id, 1, 0, seen.of_lane, 0, 0, seen.of_queue, tenant_id);
         return;
     end if;
-    perform hudhud.register_range(0::smallint, queue, lane_no, tenant_id);
-    -- After the job row, so that a low-water mark over seq can trust transaction ids.
+    if not seen.is_known then
+        perform hudhud.register_range(0::smallint, seen.of_queue, seen.of_lane, tenant_id);
+    end if;
+    -- From the job row, and so after it: a low-water mark over seq can trust transaction ids.
+    with asked as (
+        insert into hudhud.job (
+            id, shard, version, lane, max_attempts, created_at, available_at, expires_at, tenant_id, type, queue, payload,
+            idempotency_key, correlation_id, traceparent, tags)
+        values (
+            id, 0, version, seen.of_lane, seen.attempts_max, seen.now, available_at, expires_at, tenant_id, type, seen.of_queue,
+            payload, idempotency_key, correlation_id, traceparent, tags)
+        returning job.id as job_id
+    )
     insert into hudhud.ready (job_id, run, shard, line, lane, attempt, crashes, queue, tenant_id)
-    values (id, 1, 0, 2, lane_no, 0, 0, queue, tenant_id);
-    if notify then
-        perform hudhud.wake(queue);
+    select a.job_id, 1, 0, 2, seen.of_lane, 0, 0, seen.of_queue, tenant_id from asked a;
+    if notify and not seen.is_busy then
+        perform pg_notify('hudhud', seen.of_queue);
     end if;
 end $$;

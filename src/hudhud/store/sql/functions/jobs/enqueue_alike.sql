@@ -33,10 +33,7 @@ begin
         select p.n, p.doc
         from unnest(payloads) with ordinality p(doc, n)
         where p.doc is null or jsonb_typeof(p.doc) <> 'object' or octet_length(p.doc::text) > least(bytes_max, 1000)
-           or exists (
-               select from unnest(kind.field_names, kind.field_types, kind.field_needed) f(name, types, is_needed)
-               where case when p.doc -> f.name is null then f.is_needed
-                          else not hudhud.has_json_type(p.doc -> f.name, f.types) end)
+           or not coalesce(p.doc @@ kind.guard, kind.guard is null)
            or (not kind.is_open and p.doc - kind.field_names <> '{}')
         order by p.n
     loop

@@ -8,11 +8,11 @@ set search_path = pg_catalog, pg_temp as $$
 begin
     perform hudhud.check_types(types);
     insert into hudhud.job_type as t (
-        type, version, queue, lane, max_attempts, max_crashes, field_names, field_types, field_needed, is_open, announced_at)
+        type, version, queue, lane, max_attempts, max_crashes, field_names, field_types, field_needed, is_open, guard, announced_at)
     select a.type, a.version, coalesce(a.queue, 'default'), coalesce(hudhud.lane_number(a.lane), 2),
            coalesce(a.max_attempts, 20), coalesce(a.max_crashes, s.max_crashes),
            coalesce(f.names, '{}'), coalesce(f.types, '{}'), coalesce(f.needed, '{}'),
-           coalesce((a.schema ->> 'open')::boolean, true), hudhud.clock()
+           coalesce((a.schema ->> 'open')::boolean, true), hudhud.payload_guard(f.names, f.types, f.needed), hudhud.clock()
     from hudhud.setting s, jsonb_to_recordset(announce.types) as a(
         type text, version smallint, queue text, lane text, max_attempts smallint, max_crashes smallint, schema jsonb)
     left join lateral (
@@ -25,9 +25,9 @@ begin
     ) f on true
     order by a.type, a.version
     on conflict (type, version) do update
-    set (queue, lane, max_attempts, max_crashes, field_names, field_types, field_needed, is_open, announced_at) =
+    set (queue, lane, max_attempts, max_crashes, field_names, field_types, field_needed, is_open, guard, announced_at) =
         (excluded.queue, excluded.lane, excluded.max_attempts, excluded.max_crashes, excluded.field_names,
-         excluded.field_types, excluded.field_needed, excluded.is_open, excluded.announced_at);
+         excluded.field_types, excluded.field_needed, excluded.is_open, excluded.guard, excluded.announced_at);
     perform hudhud.free_held(array(
         select (a ->> 'type') || ':' || coalesce(a ->> 'version', '1') from jsonb_array_elements(announce.types) a));
 end $$;
