@@ -76,6 +76,22 @@ class Jobs:
         """Return the first value of a query."""
         return (await self.rows(query, *values))[0][0]
 
+    async def held(self, worker_id: UUID) -> int:
+        """Return how many jobs a worker holds whose runs have not ended."""
+        return int(
+            await self.value(
+                "select count(*) from hudhud.lease l, unnest(l.job_ids, l.runs) r(job_id, run)"
+                " where l.worker_id = %s and not exists (select from hudhud.outcome o"
+                " where o.job_id = r.job_id and o.run = r.run)",
+                worker_id,
+            )
+        )
+
+    async def lose_all(self) -> None:
+        """Let every lease run out at once and be rescued, as after the death of its worker."""
+        await self.rows("update hudhud.lease set locked_until = '-infinity' returning id")
+        await self.rows("select rescued from hudhud.rescue()")
+
     async def status(self, job_id: UUID) -> str:
         """Return a job's status as users see it."""
         return str(await self.value("select status from hudhud.job_status where id = %s", job_id))

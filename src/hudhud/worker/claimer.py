@@ -57,7 +57,7 @@ class Claimer(Service):
         *,
         settings: ClaimSettings,
         hint: asyncio.Event,
-        on_claimed: Callable[[Batch, float], Mapping[str, set[Kind]]],
+        on_claimed: Callable[[Batch, float, Mapping[Kind, int]], Mapping[str, set[Kind]]],
     ) -> None:
         """Make a claimer.
 
@@ -67,8 +67,8 @@ class Claimer(Service):
             runner: Says how much room there is.
             settings: See there.
             hint: Set when an enqueue says that the queue has work.
-            on_claimed: Gets each batch and the monotonic second from before its claim; returns
-                the kinds of its jobs, as `Runner.take` does.
+            on_claimed: Gets each batch, the monotonic second from before its claim, and the room
+                that was asked for; returns the kinds of its jobs, as `Runner.take` does.
         """
         super().__init__(f"claimer.{queue}")
         self.queue = queue
@@ -135,7 +135,7 @@ class Claimer(Service):
             self._ranges.found_nothing(planned)
             return 0
         self._ranges.note(planned, claimed)
-        kinds = self._on_claimed(Batch(claimed), asked_at)
+        kinds = self._on_claimed(Batch(claimed), asked_at, rooms)
         self._ranges.note_kinds(planned, claimed.counts, kinds=kinds, rooms=rooms)
         return len(claimed.job_ids)
 

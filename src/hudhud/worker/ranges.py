@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 
 # Ranges without work that one claim also looks at, so that a quiet tenant is found in rotation.
 COLD_RANGES_MAX: Final = 32
-# How often a range is tried whose first job has, as far as we know, no slot here.
+# How often a range is tried whose jobs have, as far as we know, no slot here; and how often any
+# of such ranges is: a try that finds the same again is a claim and a hand-back for nothing.
 PROBE_SECONDS: Final = 1.0
+PROBES_PER_SECOND: Final = 8
 _UNKNOWN: Final[frozenset[Kind]] = frozenset(KINDS)
 _ASYNC: Final[frozenset[Kind]] = frozenset({"async"})
 
@@ -50,6 +52,7 @@ class Ranges:
     def __init__(self) -> None:
         self._hot: deque[Range] = deque()
         self._cold: deque[Range] = deque()
+        self._probe_at = 0.0
 
     @property
     def cold(self) -> int:
@@ -84,7 +87,7 @@ class Ranges:
         self._hot.rotate(-len(hot))
         planned = [(one, (room - for_cold) // len(hot)) for one in hot]
         planned += [(one, max(1, for_cold // len(cold))) for one in cold]
-        return sorted(_fitted(planned, dict(rooms)), key=_lane)
+        return sorted(self._fitted(planned, dict(rooms)), key=_lane)
 
     def note(self, planned: Iterable[tuple[Range, int]], claimed: Claimed) -> None:
         """Move the marks, and move ranges between hot and cold by what was found."""
@@ -120,8 +123,8 @@ class Ranges:
             seen = kinds.get(one.tenant_id, _ASYNC if count else ())
             if seen:
                 one.kinds = frozenset(seen) if one.kinds is _UNKNOWN else one.kinds.union(seen)
-                if min(rooms[kind] for kind in seen) > 0:
-                    one.probe_at = 0.0
+                if min(rooms.get(kind, 0) for kind in seen) > 0:
+                    one.probe_at = self._probe_at = 0.0
 
     def found_nothing(self, planned: Iterable[tuple[Range, int]]) -> None:
         """Take note of a claim that found nothing at all."""
@@ -130,23 +133,22 @@ class Ranges:
                 self._hot.remove(one)
                 self._cold.append(one)
 
+    def _fitted(
+        self, planned: list[tuple[Range, int]], rooms: dict[Kind, int]
+    ) -> Iterable[tuple[Range, int]]:
+        """Cut each range's share to the room that is left for the kinds of its jobs."""
+        now = time.monotonic()
+        for one, share in planned:
+            quantum = min([share, *(rooms[kind] for kind in one.kinds if kind in rooms)])
+            if quantum <= 0 and now >= max(one.probe_at, self._probe_at):
+                one.probe_at = now + PROBE_SECONDS
+                self._probe_at = now + 1 / PROBES_PER_SECOND
+                quantum = 1
+            if quantum > 0:
+                for kind in one.kinds.intersection(rooms):
+                    rooms[kind] -= quantum
+                yield one, quantum
+
 
 def _lane(planned: tuple[Range, int]) -> int:
     return planned[0].lane
-
-
-def _fitted(
-    planned: list[tuple[Range, int]], rooms: dict[Kind, int]
-) -> Iterable[tuple[Range, int]]:
-    """Cut each range's share to the room that is left for the kinds of its jobs."""
-    now = time.monotonic()
-    for one, share in planned:
-        left = [rooms[kind] for kind in one.kinds]
-        quantum = min(share, *left)
-        if quantum <= 0 and max(left) > 0 and now >= one.probe_at:
-            one.probe_at = now + PROBE_SECONDS
-            quantum = 1
-        if quantum > 0:
-            for kind in one.kinds:
-                rooms[kind] -= quantum
-            yield one, quantum

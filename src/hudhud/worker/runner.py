@@ -77,19 +77,24 @@ class Runner(Service):
         self._desk = desk
         self._pools = pools
         self._slots: dict[Kind, Slots] = {kind: Slots(limit) for kind, limit in slots.items()}
+        self._kinds: set[Kind] = {handler.kind for handler in registry} or {"async"}
         self._threads = slots["thread"]
         self._measured_at = time.monotonic()
         self._is_closed = False
 
     def rooms(self) -> dict[Kind, int]:
-        """Return how many more jobs of each kind may be claimed."""
-        return {kind: slots.room() for kind, slots in self._slots.items()}
+        """Return how many more jobs may be claimed, of each kind that there are handlers of."""
+        return {kind: self._slots[kind].room() for kind in self._kinds}
 
-    def take(self, batch: Batch) -> dict[str, set[Kind]]:
+    def take(self, batch: Batch, rooms: Mapping[Kind, int] | None = None) -> dict[str, set[Kind]]:
         """Run the jobs of a batch, in their turn, as slots allow.
 
-        What cannot start within 200 ms, for want of threads for one, is handed back at once: other
+        What there was no room for, jobs that need a thread for one, is handed back at once: other
         workers may have room for it.
+
+        Args:
+            batch: What was claimed.
+            rooms: The room that there was when it was asked for; None if nobody cares.
 
         Returns:
             The kinds of its jobs by tenant; empty when all are async.
@@ -97,25 +102,22 @@ class Runner(Service):
         claimed = batch.claimed
         expired = set(claimed.expired or ())
         desk, find = self._desk, self._registry.find
+        waited = {kind: len(slots.waiting) for kind, slots in self._slots.items()}
         are_async = True
         for position in claimed.turns or range(1, len(claimed.job_ids) + 1):
             index = position - 1
             handler = find(claimed.types[index], claimed.versions[index])
             if handler is None or position in expired:
-                run = Run(batch, index)
-                is_expired = position in expired
-                self._settle(
-                    run, ending.expired(run) if is_expired else ending.hand_back(run, "no_handler")
-                )
+                self._end_unstarted(Run(batch, index), is_expired=position in expired)
                 continue
             are_async = are_async and handler.kind == "async"
             self._slots[handler.kind].waiting.append(Context(batch, index, desk, handler=handler))
-        for slots in self._slots.values():
+        for kind, slots in self._slots.items():
+            if rooms is not None:
+                room = max(rooms.get(kind, 0), 0)
+                self._hand_back(slots, len(slots.waiting) - waited[kind] - room)
             self._start_waiting(slots)
-        if are_async:
-            return {}
-        self._hand_surplus_back()
-        return self._kinds_of(batch)
+        return {} if are_async else self._kinds_of(batch)
 
     @override
     async def run(self) -> None:
@@ -205,15 +207,19 @@ class Runner(Service):
                 kinds.setdefault(tenant_id, set()).add(handler.kind)
         return kinds
 
-    def _hand_surplus_back(self) -> None:
-        for slots in self._slots.values():
-            while slots.waiting and slots.room() < 0:
-                context = slots.waiting.pop()
-                # A suspect comes first in every claim; ours would take it again and again.
-                is_suspect = context.batch.claimed.tops is None
-                delay_seconds = SUSPECT_DELAY_SECONDS if is_suspect else 0.0
-                settlement = ending.hand_back(context, "no_slot", delay_seconds=delay_seconds)
-                self._settle(context, settlement)
+    def _end_unstarted(self, run: Run, *, is_expired: bool) -> None:
+        self._settle(
+            run, ending.expired(run) if is_expired else ending.hand_back(run, "no_handler")
+        )
+
+    def _hand_back(self, slots: Slots, surplus: int) -> None:
+        for _ in range(surplus):
+            context = slots.waiting.pop()
+            # A suspect comes first in every claim; ours would take it again and again.
+            is_suspect = context.batch.claimed.tops is None
+            delay_seconds = SUSPECT_DELAY_SECONDS if is_suspect else 0.0
+            settlement = ending.hand_back(context, "no_slot", delay_seconds=delay_seconds)
+            self._settle(context, settlement)
 
     async def _run_one(self, context: Context, slots: Slots) -> None:
         context.deadline = time.monotonic() + context.handler.timeout_seconds

@@ -28,7 +28,7 @@ from hudhud.worker.runner import Runner
 from hudhud.worker.waker import Waker
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager
 
     from hudhud.config import WorkerConfig
@@ -224,10 +224,12 @@ class Worker:
     def _committed(self, run: Run) -> None:
         self.runner.committed(run)
 
-    def _take(self, batch: Batch, asked_at: float) -> dict[str, set[Kind]]:
+    def _take(
+        self, batch: Batch, asked_at: float, rooms: Mapping[Kind, int]
+    ) -> dict[str, set[Kind]]:
         self._batches[batch.lease_id] = batch
         self.keeper.hold(batch.lease_id, asked_at)
-        return self.runner.take(batch)
+        return self.runner.take(batch, rooms)
 
     def _close_batch(self, batch: Batch) -> None:
         self._batches.pop(batch.lease_id, None)
