@@ -105,7 +105,7 @@ class Claimer(Service):
                 claimed += await self._learn_ranges()
             if claimed:
                 await self._say_busy(claimed)
-            elif not planned:
+            elif self._ranges and not planned:
                 await self._wait(self._runner.slot_freed)
             elif self._to_look <= 0:
                 await self._wait(self._hint)

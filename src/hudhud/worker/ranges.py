@@ -54,6 +54,9 @@ class Ranges:
         self._cold: deque[Range] = deque()
         self._probe_at = 0.0
 
+    def __len__(self) -> int:
+        return len(self._hot) + len(self._cold)
+
     @property
     def cold(self) -> int:
         """How many had nothing when they were last looked at."""
