@@ -8,19 +8,18 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
+from uuid import UUID, uuid4
 
 from psycopg_pool import ConnectionPool
 
 from examples.documents import files
-from examples.documents.analysis import UnreadableError, analyse
-from hudhud import Context, Hudhud, Permanent
+from examples.documents.analysis import UnreadableError, analyse_apart
+from hudhud import Context, Hudhud, LeaseLostError, Permanent
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
-    from uuid import UUID
 
     from psycopg import Connection
     from psycopg.rows import TupleRow
@@ -32,10 +31,12 @@ app = Hudhud()
 
 
 @app.lifespan
-@asynccontextmanager
-async def connections() -> AsyncGenerator[ConnectionPool]:
+async def connections() -> AsyncGenerator[ConnectionPool[Connection[TupleRow]]]:
     """Share a few connections for what handlers do beside their transaction."""
-    with ConnectionPool(app.database_url, min_size=0, max_size=4) as pool:
+    pool: ConnectionPool[Connection[TupleRow]] = ConnectionPool(
+        app.database_url, min_size=0, max_size=4, open=False
+    )
+    with pool:
         yield pool
 
 
@@ -66,33 +67,31 @@ def accept(connection: Connection[TupleRow], owner: str, content: bytes, *, file
     The job carries ids alone: neither bytes nor names.
     """
     stored = files.put(content)
-    row = connection.execute(
-        "insert into documents.document (owner, file_name, file_key, sha256)"
-        " values (%s, %s, %s, %s) returning id",
-        (owner, file_name, stored.key, stored.sha256),
-    ).fetchone()
-    assert row is not None
-    document_id: UUID = row[0]
+    document_id = uuid4()
     job = analyse_document.using(idempotency_key=str(document_id))
-    app.enqueue(connection, job, document_id=str(document_id), owner=owner)
+    job_id = app.enqueue(connection, job, document_id=str(document_id), owner=owner)
+    connection.execute(
+        "insert into documents.document (id, owner, file_name, file_key, sha256, job_id)"
+        " values (%s, %s, %s, %s, %s, %s)",
+        (document_id, owner, file_name, stored.key, stored.sha256, job_id),
+    )
     return document_id
 
 
 @app.handler("document.analyse", queue=QUEUE, timeout_seconds=60, max_attempts=5)
-def analyse_document(ctx: Context, document_id: str, owner: str) -> dict[str, object]:
+def analyse_document(ctx: Context, document_id: str, owner: str) -> None:
     """Analyse a document for the owner who asked; a plain function, so it runs in a thread."""
     try:
         stored = _begin(ctx, document_id, owner)
         ctx.progress(0.1, "reading")
-        found = analyse(files.path_of(stored)).as_json()
+        found = analyse_apart(files.path_of(stored)).as_json()
         _keep(ctx, document_id, owner=owner, found=found)
     except UnreadableError as error:
-        _refuse(ctx, document_id, error.code)
-        raise Permanent(str(error), code=error.code) from error
+        _refuse(ctx, document_id, error.reason)
+        raise Permanent(str(error), code=error.reason) from error
     except OwnerChangedError:
         _refuse(ctx, document_id, OwnerChangedError.default_code)
         raise
-    return found
 
 
 class OwnerChangedError(Permanent):
@@ -102,15 +101,27 @@ class OwnerChangedError(Permanent):
 
 
 def _begin(ctx: Context, document_id: str, owner: str) -> files.Stored:
+    """Say that the analysis goes on, unless it is over or was asked for by somebody else.
+
+    A run may be late: frozen while another one finished. It must not reopen what is closed.
+    """
     with ctx.state.connection() as connection:
         row = connection.execute(
-            "update documents.document set state = 'analysing', reason = null"
-            " where id = %s and owner = %s returning file_key, sha256",
+            "update documents.document set state = 'analysing'"
+            " where id = %s and owner = %s and state in ('accepted', 'analysing')"
+            " returning file_key, sha256",
             (document_id, owner),
         ).fetchone()
-    if row is None:
-        raise OwnerChangedError
-    return files.Stored(*row)
+        if row is not None:
+            return files.Stored(*row)
+        state, reason = connection.execute(
+            "select state, reason from documents.document where id = %s", (document_id,)
+        ).fetchone()
+    if state == "refused":  # by a run that died before its refusal was recorded
+        raise Permanent(code=reason)
+    if state == "analysed":
+        raise LeaseLostError
+    raise OwnerChangedError
 
 
 def _keep(ctx: Context, document_id: str, *, owner: str, found: dict[str, object]) -> None:
@@ -118,8 +129,8 @@ def _keep(ctx: Context, document_id: str, *, owner: str, found: dict[str, object
     with ctx.transaction(result=found) as connection:
         # The owner is asked for again: who got the document meanwhile did not ask for this.
         row = connection.execute(
-            "update documents.document set state = 'analysed' where id = %s and owner = %s"
-            " returning id",
+            "update documents.document set state = 'analysed', reason = null"
+            " where id = %s and owner = %s returning id",
             (document_id, owner),
         ).fetchone()
         if row is None:
@@ -133,6 +144,7 @@ def _keep(ctx: Context, document_id: str, *, owner: str, found: dict[str, object
 def _refuse(ctx: Context, document_id: str, reason: str) -> None:
     with ctx.state.connection() as connection:
         connection.execute(
-            "update documents.document set state = 'refused', reason = %s where id = %s",
+            "update documents.document set state = 'refused', reason = %s"
+            " where id = %s and state in ('accepted', 'analysing')",
             (reason, document_id),
         )

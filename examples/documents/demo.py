@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import subprocess
@@ -23,13 +24,15 @@ from examples.documents.web import create_app
 from hudhud.store import migrate
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
+    from collections.abc import Callable, Container, Generator, Sequence
 
 ROOT: Final = Path(__file__).parents[2]
 SAMPLES: Final = Path(__file__).parent / "samples"
 LEASE_SECONDS: Final = 2
 DEADLINE_SECONDS: Final = 60.0
 LONG_PAGES: Final = 500
+LONG, BROKEN, GIVEN_AWAY = "long.pdf", "broken.pdf", "given away.txt"
+ACCEPTED, NOT_FOUND = 202, 404
 FINAL: Final = {"analysed", "refused"}
 
 
@@ -64,11 +67,15 @@ def run(paths: Sequence[Path], say: Callable[[str], None]) -> Report:
     with psycopg.connect(app.database_url, autocommit=True) as connection, served() as url:
         set_up(connection)
         play = _Demo(connection, url, say)
-        play.accept(paths or sorted(SAMPLES.iterdir()))
-        play.kill_a_worker()
-        with _worker() as process:
-            play.wait_for_the_end(process)
-        return play.judge()
+        try:
+            play.accept(paths or sorted(SAMPLES.iterdir()))
+            play.kill_a_worker()
+            with _worker() as process:
+                play.wait_for_the_end(process)
+            play.judge()
+        except TimeoutError as error:
+            say(f"FAILED: {error}")
+        return play.report
 
 
 class _Demo:
@@ -85,35 +92,43 @@ class _Demo:
 
     def accept(self, paths: Sequence[Path]) -> None:
         """Upload everything; each is answered before anybody has looked at it."""
-        contents = {path.name: path.read_bytes() for path in paths}
         line = "This line is one of very many, and all of them together take a while to read."
-        contents["long.pdf"] = make_pdf([[f"{line} Page {n}."] * 40 for n in range(LONG_PAGES)])
-        contents["broken.pdf"] = make_pdf([["torn"]])[:120]
-        contents["given away.txt"] = b"This document gets another owner before it is analysed."
-        for name, content in contents.items():
-            started = time.monotonic()
-            answer = self._owner.post("/documents", params={"file_name": name}, content=content)
-            answer.raise_for_status()
-            self._ids[name] = answer.json()["id"]
-            took = (time.monotonic() - started) * 1000
-            self._say(f"accepted  {name}: {answer.status_code} in {took:.0f} ms")
+        own = {
+            LONG: make_pdf([[f"{line} Page {n}."] * 40 for n in range(LONG_PAGES)]),
+            BROKEN: make_pdf([["torn"]])[:120],
+            GIVEN_AWAY: b"This document gets another owner before it is analysed.",
+        }
+        for name, content in own.items():
+            self._upload(name, content)
+        for path in paths:
+            self._upload(_unused(path.name, self._ids), path.read_bytes())
         self._connection.execute(
             "update documents.document set owner = 'oksana' where id = %s",
-            (self._ids["given away.txt"],),
+            (self._ids[GIVEN_AWAY],),
         )
-        self.report.documents = len(self._ids)
+
+    def _upload(self, name: str, content: bytes) -> None:
+        self.report.documents += 1
+        started = time.monotonic()
+        answer = self._owner.post("/documents", params={"file_name": name}, content=content)
+        took = (time.monotonic() - started) * 1000
+        if answer.status_code == ACCEPTED:
+            self._ids[name] = answer.json()["id"]
+            self._say(f"accepted  {name}: {answer.status_code} in {took:.0f} ms")
+        else:
+            # A predictable mistake: it is told at once, and no job is made for it.
+            self.report.refused += 1
+            self._say(f"refused   {name}: {answer.status_code} {answer.json()['detail']}")
 
     def kill_a_worker(self) -> None:
         """Kill a worker, without warning, while it reads the long document."""
         with _worker() as process:
-            self._until(
-                lambda: self._state("long.pdf") == "analysing", process, "the analysis to begin"
-            )
-            self._read_as_another("long.pdf")
+            self._until(lambda: self._state(LONG) == "analysing", process, "the analysis to begin")
+            self._read_as_another(LONG)
             process.send_signal(signal.SIGKILL)
             process.wait()
         self.report.kills += 1
-        self._say(f"killed    the worker (SIGKILL) while long.pdf is {self._state('long.pdf')}")
+        self._say(f"killed    the worker (SIGKILL) while {LONG} is {self._state(LONG)}")
 
     def wait_for_the_end(self, process: subprocess.Popen[bytes]) -> None:
         """Let another worker take over; tell each state as it changes."""
@@ -129,7 +144,7 @@ class _Demo:
 
         self._until(all_ended, process, "every document to be analysed or refused")
 
-    def judge(self) -> Report:
+    def judge(self) -> None:
         """Read every result as its owner and as another, and the database's own record."""
         report = self.report
         for name in self._ids:
@@ -147,23 +162,23 @@ class _Demo:
             ids,
         )
         report.rescued = self._count(
-            "select count(*) from hudhud.outcome_all o join hudhud.job_all j on j.id = o.job_id"
-            " where o.outcome = 'lost' and j.payload ->> 'document_id' = any (%s)",
+            "select count(*) from documents.document d join hudhud.outcome_all o using (job_id)"
+            " where o.outcome = 'lost' and d.id = any (%s::uuid[])",
             ids,
         )
         report.retries_of_broken = self._count(
-            "select count(*) from hudhud.outcome_all o join hudhud.job_all j on j.id = o.job_id"
-            " where o.outcome = 'retry' and j.payload ->> 'document_id' = any (%s)",
-            [self._ids["broken.pdf"]],
+            "select count(*) from documents.document d join hudhud.outcome_all o using (job_id)"
+            " where o.outcome = 'retry' and d.id = any (%s::uuid[])",
+            [self._ids[BROKEN]],
         )
-        gone = self._owner.get(f"/documents/{self._ids['given away.txt']}").status_code
+        gone = self._owner.get(f"/documents/{self._ids[GIVEN_AWAY]}").status_code
         report.ok = (
             report.analysed + report.refused == report.documents
             and report.analysed > 0
-            and self._state("broken.pdf") == "refused"
-            and self._state("long.pdf") == "analysed"
-            and self._reason("given away.txt") == "owner_changed"
-            and gone == httpx.codes.NOT_FOUND
+            and self._state(BROKEN) == "refused"
+            and self._state(LONG) == "analysed"
+            and self._reason(GIVEN_AWAY) == "owner_changed"
+            and gone == NOT_FOUND
             and report.rescued >= 1
             and report.doubled == 0
             and report.retries_of_broken == 0
@@ -175,7 +190,6 @@ class _Demo:
             f" {report.doubled} doubled, {report.foreign_reads_refused} of"
             f" {report.foreign_reads} foreign reads refused"
         )
-        return report
 
     def _client(self, name: str) -> httpx.Client:
         token = add_owner(self._connection, name)
@@ -186,7 +200,7 @@ class _Demo:
         for path in ("", "/result"):
             answer = self._other.get(f"/documents/{self._ids[name]}{path}")
             self.report.foreign_reads += 1
-            self.report.foreign_reads_refused += answer.status_code == httpx.codes.NOT_FOUND
+            self.report.foreign_reads_refused += answer.status_code == NOT_FOUND
 
     def _state(self, name: str) -> str:
         return str(self._column("state", name))
@@ -214,6 +228,12 @@ class _Demo:
                 message = f"waited for {what} in vain"
                 raise TimeoutError(message)
             time.sleep(0.02)
+
+
+def _unused(name: str, taken: Container[str]) -> str:
+    """Return a name that no other document of this run has: two paths may end alike."""
+    names = itertools.chain([name], (f"{name} ({number})" for number in itertools.count(2)))
+    return next(one for one in names if one not in taken)
 
 
 @contextmanager

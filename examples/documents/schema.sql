@@ -18,6 +18,8 @@ create table if not exists documents.document (
     created_at  timestamptz not null default now(),
     check ((reason is not null) = (state = 'refused'))
 );
+-- The job that analyses it: when that is dead, nobody need wait any longer.
+alter table documents.document add column if not exists job_id uuid;
 
 -- Without a unique key on the document, so that an analysis that happened twice could be seen.
 create table if not exists documents.analysis (

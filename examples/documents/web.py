@@ -32,7 +32,10 @@ def create_app() -> FastAPI:
 
 @asynccontextmanager
 async def _lifespan(web: FastAPI) -> AsyncGenerator[None]:
-    with ConnectionPool(app.database_url, min_size=0, max_size=8) as pool:
+    pool: ConnectionPool[Connection[TupleRow]] = ConnectionPool(
+        app.database_url, min_size=0, max_size=8, open=False
+    )
+    with pool:
         web.state.pool = pool
         yield
 
@@ -57,14 +60,22 @@ Owner: TypeAlias = Annotated[str, Depends(_owner)]
 
 
 def _yours(request: Request, document_id: UUID, owner: str) -> dict[str, Any]:
-    """Read a document of the owner's; another's is as absent as one that never was."""
+    """Read a document of the owner's; another's is as absent as one that never was.
+
+    Its own record tells its state, unless the job died without a word: then it is refused, too.
+    """
     with (
         _pool(request).connection() as connection,
         connection.cursor(row_factory=dict_row) as cursor,
     ):
         row = cursor.execute(
-            "select d.id, d.file_name, d.state, d.reason, d.created_at, a.result"
-            " from documents.document d left join documents.analysis a on a.document_id = d.id"
+            "select d.id, d.file_name, d.created_at, a.result,"
+            " case when job.id is null then d.state else 'refused' end as state,"
+            " coalesce(d.reason, job.last_error_code, job.status) as reason"
+            " from documents.document d"
+            " left join documents.analysis a on a.document_id = d.id"
+            " left join hudhud.job_status job on job.id = d.job_id"
+            " and job.status in ('dead', 'cancelled')"
             " where d.id = %s and d.owner = %s",
             (document_id, owner),
         ).fetchone()
@@ -83,6 +94,9 @@ async def upload(
         content += part
         if len(content) > BYTES_MAX:
             raise HTTPException(413, f"At most {BYTES_MAX} bytes are taken.")
+    if not content:
+        # What can be told now is told now, and not by a job that is bound to fail.
+        raise HTTPException(422, "There is nothing in it.")
 
     def keep() -> UUID:
         with _pool(request).connection() as connection:
