@@ -6,6 +6,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import pytest
 
@@ -215,11 +216,31 @@ def test_a_suspect_is_claimed_alone_and_first(clocked: Verbs) -> None:
     clocked.advance(31)
     assert clocked.answer("rescue") == (2, 0)
     fill(clocked, 1, lanes=["critical"])
-    taken = [clocked.claim(100) for _ in range(3)]
+    taken = [clocked.claim(100, worker_id=uuid4()) for _ in range(3)]
     assert [claim.job_ids for claim in taken[:2]] == [[ids[0]], [ids[1]]]
     assert (taken[0].tops, taken[0].counts) == (None, None)
     assert len(taken[2].job_ids) == 2
     assert clocked.claim(100) is None
+
+
+def test_a_worker_tries_one_suspect_at_a_time_beside_its_other_work(clocked: Verbs) -> None:
+    """A11: or the death of one costs the others a second attempt, and counts against them."""
+    fill(clocked, 3)
+    clocked.claim(3)
+    clocked.advance(31)
+    assert clocked.answer("rescue") == (3, 0)
+    first = clocked.claim(100)
+    assert len(first.job_ids) == 1
+    assert clocked.claim(100) is None
+    fresh = fill(clocked, 2)
+    assert clocked.claim(100).job_ids == fresh
+    clocked.end(first, "succeed")
+    second = clocked.claim(100)
+    assert (len(second.job_ids), second.tops) == (1, None)
+    # One that has lived for a while lets the next one begin.
+    clocked.advance(10)
+    third = clocked.claim(100)
+    assert (len(third.job_ids), third.tops) == (1, None)
 
 
 def test_a_claim_of_one_queue_leaves_the_others_alone(db: Verbs) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import pytest
 from psycopg.types.json import Jsonb
@@ -278,7 +279,7 @@ def test_a_suspect_that_is_handed_back_is_claimed_alone_again(clocked: Verbs, co
         clocked.advance(delay)
         clocked.answer("stage")
         clocked.call("announce", types=[{"type": "mail", "version": 1}])
-    alone = [clocked.claim(10), clocked.claim(10)]
+    alone = [clocked.claim(10, worker_id=uuid4()) for _ in range(2)]
     assert [len(claim.job_ids) for claim in alone] == [1, 1]
 
 

@@ -179,7 +179,6 @@ def test_a_job_in_a_new_lease_is_locked_by_that_and_not_by_an_old_one(clocked: V
         clocked.enqueue()
     old = clocked.claim(2)
     clocked.finish(old, closes=False, ends=[end(old, "retry", 1)])
-    clocked.advance(1)
     claim = clocked.claim_one(worker_id="00000000-0000-0000-0000-000000000008", lease_seconds=77)
     told = clocked.status(claim.job_ids[0])
     assert told.locked_by.int == 8

@@ -22,7 +22,7 @@ begin
         end if;
         select l.id, l.worker_id, l.runs[array_position(l.job_ids, cancel.job_id)] as run into holder
         from hudhud.lease l where cancel.job_id = any (l.job_ids)
-        order by l.claimed_at desc limit 1;
+        order by run desc limit 1;
         perform pg_advisory_xact_lock(hashtextextended('hudhud.cancel:' || holder.id, 0)) where holder.id is not null;
         perform from hudhud.lease l where l.id = holder.id for key share;
         -- Whoever was ending that run has done so by now.

@@ -49,6 +49,7 @@ left join lateral (
     where place.job_id is null
       and coalesce(last_end.outcome not in ('succeed', 'fail', 'cancel'), true)
       and job.id = any (lease.job_ids)
-    order by lease.claimed_at desc
+    -- The newest run: an older lease may still be open for its other jobs.
+    order by lease.runs[array_position(lease.job_ids, job.id)] desc
     limit 1
 ) held on true;
