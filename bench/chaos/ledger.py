@@ -1,0 +1,63 @@
+"""What the producers were told: the harness's own record, not the database's."""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterable, Mapping
+    from uuid import UUID
+
+
+class Ledger:
+    """What became of each intent, by its number. From any thread.
+
+    Attributes:
+        acknowledged: Its commit returned; with the job's id.
+        unknown: Its commit broke: it may have happened or not.
+        undone: It was rolled back, or failed before the commit: it must not have happened.
+        committing: Server processes that have a producer's commit now.
+        broken_commits: Commits that broke.
+        second: A repeat with the same key that came to another job than the first.
+    """
+
+    def __init__(self) -> None:
+        self.acknowledged: dict[int, UUID] = {}
+        self.unknown: set[int] = set()
+        self.undone: set[int] = set()
+        self.committing: set[int] = set()
+        self.second: list[int] = []
+        self.broken_commits = 0
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def at_commit(self, server_pid: int) -> Generator[None]:
+        """Show that a commit is at the server while the block lasts."""
+        self.committing.add(server_pid)
+        try:
+            yield
+        finally:
+            self.committing.discard(server_pid)
+
+    def acknowledge(self, ids: Mapping[int, UUID]) -> None:
+        """Take note of a commit that returned."""
+        with self._lock:
+            for number, job_id in ids.items():
+                self.unknown.discard(number)
+                if self.acknowledged.setdefault(number, job_id) != job_id:
+                    self.second.append(number)
+
+    def doubt(self, numbers: Iterable[int]) -> None:
+        """Take note of a commit that broke."""
+        with self._lock:
+            self.broken_commits += 1
+            self.unknown.update(number for number in numbers if number not in self.acknowledged)
+
+    def undo(self, numbers: Iterable[int]) -> None:
+        """Take note of what surely was not committed; a repeat leaves the first as it was."""
+        with self._lock:
+            for number in numbers:
+                if number not in self.acknowledged and number not in self.unknown:
+                    self.undone.add(number)

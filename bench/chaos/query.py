@@ -1,0 +1,42 @@
+"""The harness's own questions to the database: files of `sql/`, each on its own connection.
+
+A connection costs a few milliseconds and is never one that a fault has broken.
+"""
+
+from __future__ import annotations
+
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def install(dsn: str) -> None:
+    """Install the record in a database that has hudhud's schema."""
+    with connect(dsn) as connection:
+        connection.execute(_sql("record"))
+
+
+def rows(
+    dsn: str, name: str, parameters: Mapping[str, object] | None = None
+) -> list[tuple[Any, ...]]:
+    """Return what the query of a file finds."""
+    with connect(dsn) as connection:
+        return connection.execute(_sql(name), parameters).fetchall()
+
+
+def finds(dsn: str, name: str, **parameters: object) -> bool:
+    """Return the answer of a query that says yes or no."""
+    return bool(rows(dsn, name, parameters or None)[0][0])
+
+
+def connect(dsn: str) -> psycopg.Connection[tuple[Any, ...]]:
+    """Open a connection whose statements commit by themselves."""
+    return psycopg.connect(dsn, autocommit=True, application_name="chaos", prepare_threshold=None)
+
+
+def _sql(name: str) -> bytes:
+    return (resources.files("bench.chaos") / "sql" / f"{name}.sql").read_bytes()

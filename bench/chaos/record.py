@@ -1,0 +1,86 @@
+"""The record of a run as values: what the database noted about itself, and what is in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from bench.chaos import query
+from bench.chaos.task import Task, task_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from uuid import UUID
+
+
+FINAL: Final = frozenset({"succeed", "fail", "cancel"})
+UNFINISHED: Final = ("ready", "scheduled", "waiting", "lease")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One row of `chaos.entry`; see `sql/record.sql`. Instants in seconds of the database's clock.
+
+    Attributes:
+        seq: The order in which things were noted.
+        what: `taken` and `gone` for a lease, `ended` for an outcome.
+        verb: The function of hudhud that did it: claim, finish, settle, rescue …
+        job_ids: Of the lease, or the one job that the outcome is of; `runs` beside them.
+    """
+
+    seq: int
+    at: float
+    xid: int
+    what: str
+    verb: str
+    lease_id: UUID | None
+    worker_id: UUID
+    job_ids: Sequence[UUID]
+    runs: Sequence[int]
+    outcome: str | None = None
+    code: str | None = None
+    locked_until: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One job of the load."""
+
+    id: UUID
+    type: str
+    task: Task
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """All that is judged of the database.
+
+    Attributes:
+        entries: In their order.
+        jobs: Everything that was enqueued, children included.
+        effects: One (job, run) for each row that a handler committed.
+        intents: Numbers of the intents that producers committed.
+        left_over: Rows that a drained queue must not have, by table.
+    """
+
+    entries: Sequence[Entry] = ()
+    jobs: Sequence[Job] = ()
+    effects: Sequence[tuple[UUID, int]] = ()
+    intents: frozenset[int] = frozenset()
+    left_over: Mapping[str, int] = field(default_factory=dict[str, int])
+
+
+def read(dsn: str) -> Record:
+    """Read the record of a run whose workers have all stopped."""
+    return Record(
+        [Entry(*row) for row in query.rows(dsn, "entries")],
+        [Job(job_id, name, task_of(payload)) for job_id, name, payload in query.rows(dsn, "jobs")],
+        [(job_id, run) for job_id, run in query.rows(dsn, "effects")],
+        frozenset(number for (number,) in query.rows(dsn, "intents")),
+        left_over(dsn),
+    )
+
+
+def left_over(dsn: str) -> dict[str, int]:
+    """Return how many rows there are of what has not come to its end, by table."""
+    return dict(zip(UNFINISHED, query.rows(dsn, "left_over")[0], strict=True))

@@ -1,0 +1,2 @@
+-- Every effect that was committed.
+select job_id, run from chaos.effect;

@@ -1,0 +1,2 @@
+-- Every intent that was committed.
+select number from chaos.intent;

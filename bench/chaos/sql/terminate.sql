@@ -1,0 +1,2 @@
+-- End one session.
+select pg_terminate_backend(%(pid)s);
