@@ -1,0 +1,67 @@
+"""The PostgreSQL of a run: durable, with the record installed; killed and started again."""
+
+from __future__ import annotations
+
+import os
+import signal
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from bench.chaos import query
+from hudhud.embedded import Embedded
+from hudhud.store import migrate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+    from typing import Self
+
+SETTINGS: Final = {
+    "log_error_verbosity": "terse",
+    "log_min_error_statement": "panic",  # the message is enough; statements are long
+    "max_wal_size": "2GB",
+    "shared_buffers": "256MB",
+}
+_DEADLOCK: Final = "deadlock detected"
+
+
+class Server:
+    """One server in one directory, whoever of its processes lives now.
+
+    Attributes:
+        dsn: Of the role that owns the schema; it stays the same through every restart.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        """Make and start it, with hudhud's schema and the record's."""
+        self._directory = directory
+        self._embedded = Embedded.start(directory, settings=SETTINGS)
+        self.dsn = self._embedded.dsn
+        migrate.apply(self.dsn)
+        query.install(self.dsn)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._embedded.stop()
+
+    def kill(self, sessions: Iterable[int]) -> None:
+        """Kill the postmaster with SIGKILL and start another on what it left.
+
+        Args:
+            sessions: Server processes to kill before, in the middle of whatever they do. The others
+                end by themselves, once they notice that the postmaster is gone.
+        """
+        for pid in sessions:
+            # One that has just ended is nobody's loss.
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self._embedded.kill()
+        self._embedded = Embedded.start(self._directory, settings=SETTINGS)
+
+    @property
+    def deadlocks(self) -> int:
+        """How many deadlocks it has seen in its life."""
+        log = (self._directory / "postgresql.log").read_text("utf-8", errors="replace")
+        return log.count(_DEADLOCK)
