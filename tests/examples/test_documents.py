@@ -286,8 +286,8 @@ class _Late:
 @pytest.mark.parametrize(
     ("content", "ends"),
     [
-        (b"something to read for somebody", ("analysed", None)),
-        (b"%PDF-", ("refused", "broken_pdf")),
+        (b"something to read for somebody", ("analysed", None, 1, "succeeded")),
+        (b"%PDF-", ("refused", "broken_pdf", 0, "dead")),
     ],
 )
 def test_a_crash_anywhere_leaves_one_analysis_or_one_refusal(
