@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from typing import TYPE_CHECKING
 
@@ -15,3 +16,9 @@ def report_pid(ctx: ProcessContext, *, sleep_seconds: float = 0.0) -> int:
     ctx.log(f"pid {os.getpid()}")
     time.sleep(sleep_seconds)
     return os.getpid()
+
+
+def die(ctx: ProcessContext) -> None:
+    """Kill the process that runs this, as the kernel does when memory is short."""
+    ctx.log("about to die")
+    os.kill(os.getpid(), signal.SIGKILL)

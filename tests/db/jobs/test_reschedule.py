@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 import pytest
 
@@ -85,7 +84,7 @@ def test_a_suspect_that_is_rescheduled_stays_one(clocked: Verbs) -> None:
     clocked.enqueue()
     clocked.advance(5)
     clocked.answer("stage")
-    assert clocked.claim(worker_id=uuid4()).job_ids == [suspect]
+    assert clocked.claim(worker_id=uuid.uuid4()).job_ids == [suspect]
 
 
 @pytest.mark.parametrize("outcome", [None, "succeed", "fail", "cancel"])

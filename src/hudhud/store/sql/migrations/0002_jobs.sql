@@ -130,7 +130,8 @@ create table hudhud.lease (
     job_ids      uuid[]      not null,
     runs         integer[]   not null,
     attempts     smallint[]  not null,
-    crashes      smallint[]  not null
+    crashes      smallint[]  not null,
+    is_suspect   boolean     not null default false
 ) with (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_cost_delay = 0, fillfactor = 70);
 -- Trying to compress what is deleted within seconds costs more than it saves.
 alter table hudhud.lease

@@ -5,7 +5,7 @@
 --   order in which to start them, null when that is the same: only ranges of several lanes differ. tops and counts: per range the
 --   highest seq of a first run and the number of jobs. xid and xmin: for the low-water mark (see worker/mark.py). expired:
 --   positions of jobs past their expires_at, to be settled without a run. extras: what few jobs have, as JSON text, or null.
--- A suspect (its last run ended in a crash beside others) is claimed alone.
+-- A suspect (its last run ended in a crash beside others) is claimed alone, and a worker tries one at a time.
 -- Its own transaction, which need not wait for the disk.
 -- Touches: ready, lease, job, job_kept. Locks: ready rows, skipping locked ones. Called by: worker/claimer.py.
 create or replace function hudhud.claim(
@@ -20,23 +20,28 @@ set search_path = pg_catalog, pg_temp set enable_seqscan = off set plan_cache_mo
 #variable_conflict use_variable
 declare
     now timestamptz := hudhud.clock();
+    is_suspect boolean := false;
     has_back boolean;
     has_lanes boolean := lanes[1] <> any (lanes);
 begin
     -- A claim that a crash of the server takes back only returns its jobs; what follows it durably makes it durable.
     perform set_config('synchronous_commit', 'off', true);
-    with suspect as materialized (
-        select r.ctid from hudhud.ready r
-        where r.shard = claim.shard and r.queue = claim.queue and r.line = 0
-        order by r.lane, r.tenant_id, r.seq
-        limit 1
-        for update skip locked
-    ), taken as (
-        delete from hudhud.ready r where r.ctid = any (array(select ctid from suspect))
-        returning r.job_id, r.run, (r.attempt + 1)::smallint as attempt, r.crashes
-    )
-    select array_agg(t.job_id), array_agg(t.run), array_agg(t.attempt), array_agg(t.crashes)
-    into job_ids, runs, attempts, crashes from taken t;
+    if exists (select from hudhud.ready r where r.shard = claim.shard and r.queue = claim.queue and r.line = 0)
+       and not hudhud.tries_suspect(worker_id, shard) then
+        with suspect as materialized (
+            select r.ctid from hudhud.ready r
+            where r.shard = claim.shard and r.queue = claim.queue and r.line = 0
+            order by r.lane, r.tenant_id, r.seq
+            limit 1
+            for update skip locked
+        ), taken as (
+            delete from hudhud.ready r where r.ctid = any (array(select ctid from suspect))
+            returning r.job_id, r.run, (r.attempt + 1)::smallint as attempt, r.crashes
+        )
+        select array_agg(t.job_id), array_agg(t.run), array_agg(t.attempt), array_agg(t.crashes)
+        into job_ids, runs, attempts, crashes from taken t;
+        is_suspect := job_ids is not null;
+    end if;
 
     if job_ids is null then
         has_back := exists (
@@ -85,8 +90,9 @@ begin
     end if;
 
     lease_id := gen_random_uuid();
-    insert into hudhud.lease (id, shard, worker_id, claimed_at, locked_until, queue, job_ids, runs, attempts, crashes)
-    values (lease_id, shard, worker_id, now, now + make_interval(secs => lease_seconds), queue, job_ids, runs, attempts, crashes);
+    insert into hudhud.lease (id, shard, worker_id, claimed_at, locked_until, queue, job_ids, runs, attempts, crashes, is_suspect)
+    values (lease_id, shard, worker_id, now, now + make_interval(secs => lease_seconds), queue, job_ids, runs, attempts, crashes,
+            is_suspect);
     xid := pg_current_xact_id()::text::bigint;
     xmin := pg_snapshot_xmin(pg_current_snapshot())::text::bigint;
 
