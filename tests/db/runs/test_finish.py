@@ -236,6 +236,121 @@ def test_two_finishers_lock_leases_in_one_order(sessions: Sessions) -> None:
     assert (answer.settled, len(answer.lost_leases)) == (0, 4)
 
 
+@pytest.mark.parametrize("closes", [True, False])
+def test_a_finish_that_is_sent_again_while_the_first_is_under_way_waits_and_is_refused(
+    sessions: Sessions, *, closes: bool
+) -> None:
+    """A50: the connection was lost, and with it the answer."""
+    first, second = sessions.open(), sessions.open()
+    claim = claimed(first, 3)
+    ends = [end(claim, "retry", 2), end(claim, "fail", 3)]
+    with second.connection.transaction():
+        with first.connection.transaction():
+            settled = first.finish(claim, closes=False, ends=ends[:1])
+            assert settled == (1, [], 0)
+            waiting = sessions.start_blocked(
+                lambda: second.finish(claim, closes=closes, ends=ends), waits=second, for_=first
+            )
+            assert first.finish(claim, closes=closes, ends=ends[1:]).settled == (2 if closes else 1)
+        answer = waiting.result(SECONDS)
+    assert (answer.settled, answer.refused) == (0, 2)
+    told = [first.outcomes(job_id)[-1].outcome for job_id in claim.job_ids[1:]]
+    assert told == ["retry", "fail"]
+
+
+def close(db: Verbs, *claims: Row) -> Row:
+    """Close leases of which every run succeeded, as a finish does nearly always."""
+    return db.answer("finish", leases=[], closes=[], whole=[claim.lease_id for claim in claims])
+
+
+def test_whole_leases_are_closed_with_every_run_a_success(clocked: Verbs) -> None:
+    first, second = claimed(clocked, 3), claimed(clocked, 2)
+    clocked.advance(5)
+    assert close(clocked, first, second) == (5, [], 0)
+    assert leases(clocked) == 0
+    for job_id in (*first.job_ids, *second.job_ids):
+        assert clocked.status(job_id).status == "succeeded"
+        (run,) = clocked.outcomes(job_id)
+        assert (run.run, run.attempt, run.worker_id, run.shard) == (1, 1, WORKER, 0)
+        assert (run.finished_at - run.claimed_at).total_seconds() == 5
+
+
+def test_a_whole_lease_that_is_lost_settles_nothing(clocked: Verbs) -> None:
+    """A01."""
+    lost, held = claimed(clocked, 2), claimed(clocked, 2)
+    clocked.connection.execute("delete from hudhud.lease where id = %s", [lost.lease_id])
+    assert close(clocked, lost, held) == (2, [lost.lease_id], 0)
+    assert clocked.outcomes(lost.job_ids[0]) == []
+    assert close(clocked, lost, held) == (0, [lost.lease_id, held.lease_id], 0)
+
+
+def test_whole_leases_and_others_are_finished_at_once(db: Verbs) -> None:
+    whole, part, lost = claimed(db, 2), claimed(db, 2), claimed(db)
+    db.connection.execute("delete from hudhud.lease where id = %s", [lost.lease_id])
+    answer = db.answer(
+        "finish",
+        leases=[part.lease_id],
+        closes=[True],
+        settlements=[end(part, "fail", 1)],
+        whole=[whole.lease_id, lost.lease_id],
+    )
+    assert answer == (4, [lost.lease_id], 0)
+    told = [db.status(job_id).status for job_id in (*whole.job_ids, *part.job_ids)]
+    assert told == ["succeeded", "succeeded", "dead", "succeeded"]
+
+
+@pytest.mark.parametrize("outcome", ["succeed", "retry"])
+def test_a_lease_that_is_called_whole_but_has_an_ended_run_is_refused_whole(
+    db: Verbs, outcome: str
+) -> None:
+    claim = claimed(db, 2)
+    db.finish(claim, closes=False, ends=[end(claim, outcome, 1)])
+    with db.refused("23505"):
+        close(db, claim)
+    assert leases(db) == 1
+    assert db.finish(claim) == (1, [], 0)
+    assert db.outcomes(claim.job_ids[0])[-1].outcome == outcome
+
+
+@pytest.mark.parametrize("outcome", ["succeed", "retry"])
+def test_an_ended_run_is_refused_also_when_its_day_was_closed_since(
+    db: Verbs, outcome: str
+) -> None:
+    claim = claimed(db, 2)
+    db.finish(claim, closes=False, ends=[end(claim, outcome, 1)])
+    db.value("select hudhud.close_day((clock_timestamp() at time zone 'UTC')::date)")
+    with db.refused("23505"):
+        close(db, claim)
+    assert db.finish(claim) == (1, [], 0)
+    assert [run.outcome for run in db.outcomes(claim.job_ids[0])] == [outcome]
+
+
+def test_whole_leases_of_a_closed_day_are_closed(db: Verbs) -> None:
+    claim = claimed(db, 3)
+    db.value("select hudhud.close_day((clock_timestamp() at time zone 'UTC')::date)")
+    assert close(db, claim) == (3, [], 0)
+    assert db.value("select count(*) from hudhud.outcome_kept") == 3
+    assert db.status(claim.job_ids[0]).status == "succeeded"
+
+
+def test_closing_a_whole_lease_waits_for_a_rescue_and_then_finds_it_lost(
+    sessions: Sessions,
+) -> None:
+    """A01."""
+    worker, rescuer = sessions.open(), sessions.open()
+    worker.take_clock()
+    claim = claimed(worker)
+    worker.advance(31)
+    with worker.connection.transaction():
+        with rescuer.connection.transaction():
+            assert rescuer.answer("rescue") == (1, 0)
+            waiting = sessions.start_blocked(
+                lambda: close(worker, claim), waits=worker, for_=rescuer
+            )
+        assert waiting.result(SECONDS) == (0, [claim.lease_id], 0)
+    assert_ended_once(worker, claim.job_ids[0], "lost")
+
+
 def test_a_finish_does_not_wait_for_ever_for_a_handlers_transaction(sessions: Sessions) -> None:
     worker, handler = sessions.open(), sessions.open()
     claim = claimed(worker)

@@ -5,8 +5,8 @@
 --   settlements: a JSON array of every other end, see settle_runs. whole: leases of which every run succeeded and none
 --   was ended before; named here and not in leases.
 -- Returns: settled = outcomes written; lost_leases = leases that are no longer held; refused = settlements and parts dropped.
--- Touches: lease, outcome, outcome_kept, and what settle_runs touches. Locks: lease rows in id order, those with jobs
---   of a closed day for itself alone.
+-- Touches: lease, outcome, outcome_kept, and what settle_runs touches. Locks: lease rows in id order, those that
+--   close and those with jobs of a closed day for itself alone.
 -- Called by: worker/finisher.py.
 create or replace function hudhud.finish(
     leases uuid[], closes boolean[], part_leases uuid[] default '{}', part_positions integer[] default '{}',
@@ -37,6 +37,9 @@ begin
         return;
     end if;
 
+    -- What closes is locked for its end at once: to lock more later, while another finish of the same lease shares it, deadlocks.
+    perform from hudhud.lease l
+    where l.id = any (array(select c.id from unnest(leases, closes) c(id, does_close) where c.does_close)) order by l.id for update;
     select coalesce(array_agg(l.id), '{}') into held
     from (select l.id from hudhud.lease l where l.id = any (leases) order by l.id for key share) l;
     lost_leases := lost_leases || array(select id from unnest(leases) id where id <> all (held));
