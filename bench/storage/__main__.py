@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 
-from storage import enqueue, history, matrix, questions, report
+from storage import enqueue, history, matrix, parts, questions, report
 
 TESTS = {
     "matrix": matrix.run,
     "questions": questions.run,
     "enqueue": enqueue.run,
     "history": history.run,
+    "parts": parts.run,
     "report": report.run,
 }
 

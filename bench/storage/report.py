@@ -17,6 +17,7 @@ GROUPS = {
     "question": ("question", "batch", "days", "name"),
     "enqueue": ("name", "clients", "partitions"),
     "history": ("name", "history"),
+    "part": ("part", "batch", "days", "name"),
 }
 FIGURES = (
     "rate",
@@ -31,6 +32,7 @@ FIGURES = (
     "claim_ms",
     "finish_ms",
     "look_ms",
+    "microseconds",
 )
 
 

@@ -1,0 +1,23 @@
+-- Helpers of parts.py: time a function in the server; rows of arrays as a claim returns them.
+create function probe.timed(p_name text, p_ids uuid[], p_times int) returns double precision language plpgsql as $$
+declare began timestamptz; done int;
+begin
+  for nr in -7..p_times loop      -- the first eight find their plan
+    if nr = 1 then began := clock_timestamp(); end if;
+    execute format('select probe.%I($1)', p_name) into done using p_ids;
+  end loop;
+  return extract(epoch from clock_timestamp() - began) * 1e6 / p_times;
+end $$;
+
+create function probe.make_read(p_name text, p_head text, p_body text) returns void language plpgsql as $$
+begin
+  execute format('create function probe.%I(job_ids uuid[]) returns int language plpgsql %s as %L', p_name, p_head,
+    'declare types text[]; payloads text[]; lo uuid; hi uuid; begin ' || p_body || ' return cardinality(payloads); end');
+end $$;
+
+create table probe.batch as
+  select n, (select array_agg(uuidv7()) from generate_series(1, n)) ids, (select array_agg(1) from generate_series(1, n)) runs,
+    (select array_agg('mail.send'::text) from generate_series(1, n)) types,
+    (select array_agg(jsonb_build_object('i', g, 'user', 'user-' || g, 'pad', repeat('x', 60))::text)
+       from generate_series(1, n) g) payloads
+  from (values (1), (20), (500)) v(n);
