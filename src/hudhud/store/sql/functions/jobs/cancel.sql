@@ -12,6 +12,7 @@ declare
     owner text := hudhud.owner_of(job_id, tenant_id);
     answer text;
     holder record;
+    is_held boolean;
 begin
     perform hudhud.check_actor(actor);
     -- Again when a finish or a rescue moved the job from place to place while we looked.
@@ -23,10 +24,11 @@ begin
         select l.id, l.worker_id, l.runs[array_position(l.job_ids, cancel.job_id)] as run into holder
         from hudhud.lease l where cancel.job_id = any (l.job_ids)
         order by run desc limit 1;
-        perform pg_advisory_xact_lock(hashtextextended('hudhud.cancel:' || holder.id, 0)) where holder.id is not null;
+        -- First the lease, then the advisory lock, as a finish does. Whoever was ending that run has then done so.
         perform from hudhud.lease l where l.id = holder.id for key share;
-        -- Whoever was ending that run has done so by now.
-        if found and not exists (select from hudhud.outcome_all o where o.job_id = cancel.job_id and o.run >= holder.run) then
+        is_held := found;
+        perform pg_advisory_xact_lock(hashtextextended('hudhud.cancel:' || holder.id, 0)) where is_held;
+        if is_held and not exists (select from hudhud.outcome_all o where o.job_id = cancel.job_id and o.run >= holder.run) then
             insert into hudhud.cancel_request as c (job_id, run, worker_id, requested_at, requested_by)
             values (job_id, holder.run, holder.worker_id, hudhud.clock(), actor)
             on conflict on constraint cancel_request_pkey do update set run = excluded.run, worker_id = excluded.worker_id;
