@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, cast
 
 import psycopg
 import pytest
@@ -16,7 +17,7 @@ from tests.support.application import Application, working
 from tests.support.jobs import Ended, Jobs, watching
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Callable
 
     from hudhud.worker.context import Context
     from tests.support.server import Server
@@ -305,3 +306,42 @@ async def test_a_failure_is_recorded_whatever_it_was_made_of(
         text = await jobs.value("select error from hudhud.outcome where job_id = %s", failing)
     assert kept in text
     assert len(text) <= 4_000
+
+
+class HollowSnoozeError(Snooze):
+    def __init__(self) -> None:
+        pass  # and so it has neither seconds nor a code
+
+
+def _snooze(seconds: object) -> Snooze:
+    return Snooze(cast("float", seconds))
+
+
+def _retryable(seconds: object) -> Retryable:
+    return Retryable("later", after_seconds=cast("float", seconds))
+
+
+@pytest.mark.parametrize(
+    "fail",
+    [
+        HollowSnoozeError,
+        GeneratorExit,
+        partial(_snooze, None),
+        partial(_snooze, "soon"),
+        partial(_retryable, timedelta(seconds=1)),
+        partial(_retryable, "soon"),
+    ],
+)
+async def test_no_exception_leaves_a_run_unsettled(
+    database: str, jobs: Jobs, fail: Callable[[], BaseException]
+) -> None:
+    """A verdict that is not whole is a failure like any; its run would be running for ever."""
+    application = Application()
+
+    @application.handler("fail")
+    async def fail_once(_: Context) -> None:
+        raise fail()
+
+    async with working(application, database):
+        job = await jobs.add("fail", max_attempts=1)
+        assert await jobs.until_ended(job) == ["dead"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import psycopg
@@ -18,7 +19,7 @@ from tests.support.jobs import Ended, Jobs, watching
 from tests.support.wait import auntil
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Awaitable, Callable
 
     from hudhud.worker.context import Context
     from tests.support.told import Told
@@ -347,3 +348,38 @@ async def test_handlers_that_hold_every_connection_hold_up_nobody_else(
         assert await jobs.until_ended(*holders) == ["succeeded"] * 10
         assert await jobs.value("select count(*) from hudhud.outcome where run > 1") == 0
     assert not told.of("lease.lost")
+
+
+async def _close(connection: psycopg.AsyncConnection) -> None:
+    await connection.close()
+
+
+async def _roll_back(connection: psycopg.AsyncConnection) -> None:
+    await connection.execute("rollback")
+
+
+async def _lose(connection: psycopg.AsyncConnection) -> None:
+    with suppress(psycopg.OperationalError):
+        await connection.execute("select pg_terminate_backend(pg_backend_pid())")
+
+
+@pytest.mark.parametrize("end", [_close, _roll_back, _lose])
+async def test_a_transaction_that_is_gone_at_the_end_of_its_block_has_not_committed(
+    database: str, jobs: Jobs, end: Callable[[psycopg.AsyncConnection], Awaitable[None]]
+) -> None:
+    """However quietly: closed, ended or lost inside the block, the error caught or none."""
+    application = Application()
+
+    @application.handler("charge")
+    async def charge(ctx: Context) -> None:
+        async with ctx.transaction() as connection:
+            await put(ctx, connection)
+            if ctx.attempt == 1:
+                await end(connection)
+
+    async with working(application, database):
+        job = await jobs.add("charge")
+        await jobs.connection.execute("select hudhud.stage()")
+        assert await jobs.until_ended(job) == ["succeeded"]
+        assert [ended.outcome for ended in await jobs.ends(job)] == ["retry", "succeed"]
+        assert await jobs.value(EFFECTS) == 1

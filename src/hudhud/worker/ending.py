@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from datetime import timedelta
+from math import isnan
 from typing import TYPE_CHECKING, Any, Final
 
 from hudhud.domain.job import Outcome
@@ -34,7 +36,19 @@ def of_result(run: Run, result: object) -> Settlement:
 
 
 def of_error(run: Run, handler: AnyHandler, error: BaseException) -> Settlement:
-    """Settle a run that ended with an exception; never raises an Exception."""
+    """Settle a run that ended with an exception; never raises an Exception.
+
+    An exception whose class forgot to make it whole, so that its own attributes are missing or of
+    another type, is settled all the same.
+    """
+    try:
+        return _of_error(run, handler, error)
+    except Exception:  # noqa: BLE001 - a run that cannot be settled would be running for ever
+        settlement = _settlement(run, Outcome.RETRY, code="unrecordable", error_class="retryable")
+        return replace(settlement, delay_seconds=_LAST_RESORT_SECONDS)
+
+
+def _of_error(run: Run, handler: AnyHandler, error: BaseException) -> Settlement:
     if isinstance(error, Snooze):
         seconds = _bounded_seconds(error.seconds)
         return _settlement(run, Outcome.SNOOZE, code=error.code, delay_seconds=seconds)
@@ -50,7 +64,9 @@ def of_error(run: Run, handler: AnyHandler, error: BaseException) -> Settlement:
     )
     if error_class == "permanent":
         return settlement
-    after_seconds = error.after_seconds if isinstance(error, Retryable) else None
+    after_seconds = None
+    if isinstance(error, Retryable) and error.after_seconds is not None:
+        after_seconds = _bounded_seconds(error.after_seconds)
     return _retried(run, handler, settlement, after_seconds=after_seconds)
 
 
@@ -141,4 +157,6 @@ def _retried(
 
 
 def _bounded_seconds(seconds: float) -> float:
-    return min(max(seconds, 0.0), SNOOZE_SECONDS_MAX) if seconds == seconds else 0.0  # noqa: PLR0124 - NaN
+    """Return seconds from 0 to a year, as whoever raised the verdict meant them; NaN is 0."""
+    number = seconds.total_seconds() if isinstance(seconds, timedelta) else float(seconds)
+    return 0.0 if isnan(number) else min(max(number, 0.0), SNOOZE_SECONDS_MAX)

@@ -228,9 +228,9 @@ class Runner(Service):
             settlement = None if result is None else ending.of_result(context, result)
         except MalformedError as error:
             settlement = ending.of_malformed(context, error)
-        except GeneratorExit:
-            raise  # the loop is gone: nobody is left to be told
-        except BaseException as error:  # noqa: BLE001 - every failure is recorded, sys.exit() too
+        except BaseException as error:
+            if isinstance(error, GeneratorExit) and not self._is_running_now(context):
+                raise  # the coroutine is being thrown away: nobody is left to be told
             settlement = self._of_interruption(context, error)
         finally:
             del self.running[context]
@@ -242,6 +242,13 @@ class Runner(Service):
         if slots.waiting and not self._is_closed:
             self._start_waiting(slots)
         self.slot_freed.set()
+
+    def _is_running_now(self, context: Context) -> bool:
+        """Whether it is this run's own task that runs, and not whoever throws it away."""
+        try:
+            return asyncio.current_task() is self.running.get(context)
+        except RuntimeError:
+            return False
 
     async def call_handler(self, context: Context) -> object:
         """Check the payload and call the handler: the innermost step of an attempt."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import AsyncExitStack, ExitStack
 from typing import TYPE_CHECKING, Any
 
+from psycopg import OperationalError
 from psycopg.errors import InFailedSqlTransaction, ReadOnlySqlTransaction
 from psycopg.pq import TransactionStatus
 
@@ -118,16 +119,25 @@ class Transaction:
         """Return why the transaction cannot be committed, although its block did not raise.
 
         PostgreSQL answers COMMIT with a silent rollback after a statement that failed, whoever
-        caught that error.
+        caught that error, and psycopg leaves a connection alone that is gone.
         """
         assert self._connection is not None
-        if self._connection.info.transaction_status != TransactionStatus.INERROR:
-            return None
-        message = (
-            "A statement of ctx.transaction() failed, so nothing of it can be committed. Let the"
-            " error leave the block, or guard the statement with connection.transaction()."
-        )
-        return InFailedSqlTransaction(message)
+        match self._connection.info.transaction_status:
+            case TransactionStatus.INTRANS:
+                return None
+            case TransactionStatus.INERROR:
+                message = (
+                    "A statement of ctx.transaction() failed, so nothing of it can be committed."
+                    " Let the error leave the block, or guard the statement with"
+                    " connection.transaction()."
+                )
+                return InFailedSqlTransaction(message)
+            case status:
+                message = (
+                    f"The transaction of ctx.transaction() is gone ({status.name}): its connection"
+                    " was lost or closed, or it was ended inside the block."
+                )
+                return OperationalError(message)
 
     def _end(self, failure: BaseException | None) -> None:
         if failure is None:
