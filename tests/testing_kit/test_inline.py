@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import psycopg
 import pytest
 
-from hudhud import Hudhud, NewJob
+from hudhud import Hudhud, NewJob, Retryable
 from hudhud.testing import Inline, StuckError, inline
 from tests.support.adapters import ADAPTERS
 from tests.support.wait import until
@@ -29,8 +29,7 @@ def app(database: str) -> Hudhud:
 
     @app.handler("fail")
     async def fail(_ctx: Context) -> None:
-        message = "the mail server is busy"
-        raise RuntimeError(message)
+        raise Retryable(after_seconds=3600)
 
     return app
 
@@ -92,7 +91,7 @@ def test_a_failing_handler_does_not_fail_the_commit(app: Hudhud, database: str) 
         connection.commit()
     [run] = inlined.runs
     assert run.outcome == "retry"
-    assert isinstance(run.error, RuntimeError)
+    assert isinstance(run.error, Retryable)
     assert inlined.runs.waiting == 1
 
 
