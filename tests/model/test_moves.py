@@ -38,6 +38,7 @@ T = TypeVar("T")
 EXAMPLES: Final = int(os.environ.get("HUDHUD_MODEL_EXAMPLES", "20"))
 STEPS: Final = 50
 LEASE_SECONDS: Final = 30
+SUSPECT_SECONDS: Final = 10
 MAX_CRASHES: Final = 3
 ENDED_BY: Final = {
     Status.SUCCEEDED: "succeed",
@@ -90,7 +91,9 @@ class Lease:
 
     claim: Row
     runs: list[tuple[Job, int]]
+    since: int
     until: int
+    is_suspect: bool
     is_open: bool = True
 
     def holds(self, position: int) -> bool:
@@ -240,7 +243,11 @@ class Queue(RuleBasedStateMachine):
 
     def claim(self, db: Verbs, quantum: int) -> None:
         claim = db.claim(quantum, lease_seconds=LEASE_SECONDS)
-        ready = [job for job in self.jobs if job.is_ready]
+        is_trying = any(
+            one.is_open and one.is_suspect and one.since > self.now - SUSPECT_SECONDS
+            for one in self.leases
+        )
+        ready = [job for job in self.jobs if job.is_ready and not (is_trying and job.line == 0)]
         if claim is None:
             assert not ready
             return
@@ -252,12 +259,21 @@ class Queue(RuleBasedStateMachine):
             job.attempts += 1
             told = (claim.runs[position], claim.attempts[position], claim.crashes[position])
             assert told == (job.run, job.attempts, job.crashes)
-        lease = Lease(claim, [(job, job.run) for job in taken], self.now + LEASE_SECONDS)
+        lease = Lease(
+            claim,
+            [(job, job.run) for job in taken],
+            self.now,
+            self.now + LEASE_SECONDS,
+            is_suspect=taken[0].line == 0,
+        )
         self.leases.append(lease)
         self.expire(db, lease)
 
     def check_choice(self, ready: list[Job], taken: list[Job], quantum: int) -> None:
-        """A suspect comes alone; else a quantum of each tenant, those that come back first."""
+        """A suspect comes alone; else a quantum of each tenant, those that come back first.
+
+        The sessions are one worker's, and a worker tries one suspect at a time.
+        """
         if any(job.line == 0 for job in ready):
             assert len(taken) == 1
             assert taken[0].line == 0
