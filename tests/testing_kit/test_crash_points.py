@@ -5,20 +5,25 @@ from __future__ import annotations
 import asyncio
 import gc
 import re
+import socketserver
 import subprocess
 import sys
 import textwrap
+import threading
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
+from typing_extensions import override
 
 from hudhud import Context, Hudhud, NewJob, Retryable
 from hudhud.errors import ConfigError
 from hudhud.testing import NeverDrainedError, crash_points, drain, set_clock
 from hudhud.testing.mortal import Life, live
+from tests.support.wait import until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Iterator
@@ -250,6 +255,39 @@ def test_the_sessions_are_cut_whoever_opened_them(bank: Bank) -> None:
     )
     assert sessions == 0
     assert open_files() - before < 2 * point.number
+
+
+def test_the_other_ends_of_its_sockets_see_them_closed(bank: Bank) -> None:
+    begun: list[object] = []
+    ended: list[object] = []
+
+    class Provider(socketserver.BaseRequestHandler):
+        @override
+        def handle(self) -> None:
+            begun.append(self)
+            self.request.settimeout(30)
+            self.request.sendall(b"welcome")
+            with suppress(ConnectionResetError):
+                while self.request.recv(1):
+                    pass
+            ended.append(self)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Provider) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+
+        @bank.app.handler("call")
+        async def call(_ctx: Context) -> None:
+            reader, writer = await asyncio.open_connection(*server.server_address)
+            await reader.readexactly(7)
+            await asyncio.sleep(0)
+            writer.close()
+            await writer.wait_closed()
+
+        for point in crash_points(bank.app):
+            point.run(call.job())
+            until(lambda: len(ended) == len(begun))
+        server.shutdown()
+    assert len(begun) > point.number
 
 
 def open_files() -> int:

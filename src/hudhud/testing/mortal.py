@@ -19,12 +19,14 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from weakref import WeakSet
 
 from typing_extensions import override
 
 from hudhud.testing.bench import opened
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Awaitable, Iterator, Sequence
     from types import FrameType
 
@@ -162,15 +164,48 @@ class Mortal(Generator[Any, Any, object]):
         return f"killed at {_short(file)}:{line} in {frame.f_code.co_name}, `{text}`"
 
 
+class _Loop(asyncio.SelectorEventLoop):
+    """An event loop that knows every socket that was connected through it.
+
+    The selector knows those that it watches; in the midst of a connect it watches none.
+    """
+
+    def __init__(self, selector: selectors.BaseSelector) -> None:
+        super().__init__(selector)
+        self._sockets: WeakSet[socket.socket] = WeakSet()
+        self._watched = selector
+
+    @override
+    async def sock_connect(self, sock: socket.socket, address: Any) -> None:
+        self._sockets.add(sock)
+        await super().sock_connect(sock, address)
+
+    def bury(self) -> None:
+        """Leave nothing that could still do anything.
+
+        The tasks are kept from being collected. The sockets are replaced by nothing at all, as the
+        kernel does it: the other end sees them closed, and no code of ours or of theirs runs.
+        """
+        keep_forever(*asyncio.all_tasks(self), *self._sockets)
+        watched = list(self._watched.get_map().values())
+        keep_forever(*watched)
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for place in {*(one.fileno() for one in self._sockets), *(one.fd for one in watched)}:
+            if place >= 0:
+                os.dup2(nothing, place)
+        os.close(nothing)
+
+
 def _live(application: Application, url: str, life: Life) -> None:
-    selector = selectors.DefaultSelector()
-    loop = asyncio.SelectorEventLoop(selector)
+    loop = _Loop(selectors.DefaultSelector())
     try:
         loop.run_until_complete(_run_next(application, url, life))
         loop.run_until_complete(loop.shutdown_asyncgens())
         loop.run_until_complete(loop.shutdown_default_executor())
     except Killed:
-        _bury(loop, selector, life.task)
+        if life.task is not None:
+            life.task.exception()  # it is known; asyncio need not tell of it
+        loop.bury()
     except BaseException as failure:  # noqa: BLE001 - raised again where somebody waits for it
         life.failure = failure
     loop.close()
@@ -191,26 +226,6 @@ def _mortal(bench: Bench, life: Life) -> Attempt:
         return await Mortal(attempt(context), life, handler)
 
     return mortal
-
-
-def _bury(
-    loop: asyncio.AbstractEventLoop,
-    selector: selectors.BaseSelector,
-    dead: asyncio.Task[Any] | None,
-) -> None:
-    """Leave nothing of a dead worker that could still do anything.
-
-    Its tasks are kept from being collected. Its sockets are replaced by nothing at all, as the
-    kernel does it: the other end sees them closed, and no code of ours or of theirs runs.
-    """
-    if dead is not None:
-        dead.exception()  # it is known; asyncio need not tell of it
-    keep_forever(*asyncio.all_tasks(loop))
-    nothing = os.open(os.devnull, os.O_RDWR)
-    for key in list(selector.get_map().values()):
-        keep_forever(key)
-        os.dup2(nothing, key.fd)
-    os.close(nothing)
 
 
 def _frames(work: object) -> Iterator[FrameType]:
