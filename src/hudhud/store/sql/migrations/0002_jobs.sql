@@ -159,6 +159,7 @@ create table hudhud.outcome (
 create index outcome_dead on hudhud.outcome (job_id) where outcome = 'fail';
 
 create table hudhud.outcome_kept (like hudhud.outcome including all);
+create index outcome_kept_end on hudhud.outcome_kept (outcome, finished_at);
 
 -- Lines and progress that a handler writes about its run.
 create table hudhud.log (
@@ -192,7 +193,8 @@ create table hudhud.range (
     number    bigint   generated always as identity,
     primary key (shard, queue, lane, tenant_id)
 );
-create index range_number on hudhud.range (shard, queue, number);
+-- Partial, though every number is positive, so that nobody who looks for one range is planned to walk all of a queue.
+create index range_number on hudhud.range (shard, queue, number) where number > 0;
 create table hudhud.range_new (
     shard     smallint not null,
     queue     text     not null,

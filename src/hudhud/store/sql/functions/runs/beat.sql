@@ -9,5 +9,5 @@ begin
     select coalesce(array_agg(c.job_id), '{}'), coalesce(array_agg(c.run), '{}') into job_ids, runs
     from hudhud.cancel_request c
     where c.worker_id = beat.worker_id
-      and not exists (select from hudhud.outcome_all o where o.job_id = c.job_id and o.run >= c.run);
+      and not hudhud.has_ended(c.job_id, c.run);
 end $$;

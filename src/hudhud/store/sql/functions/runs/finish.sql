@@ -77,7 +77,7 @@ begin
         select r.job_id, r.run, r.shard, r.attempt, r.worker_id, r.claimed_at, now, 'succeed'
         from run r
         where r.job_id < kept_below
-          and not exists (select from hudhud.outcome_all o where o.job_id = r.job_id and o.run = r.run)
+          and not hudhud.has_ended(r.job_id, r.run)
         on conflict do nothing
         returning job_id, run
     )

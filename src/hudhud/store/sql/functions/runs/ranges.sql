@@ -1,6 +1,6 @@
 -- The scan ranges of a queue that are newer than those a claimer knows, after folding in what enqueues appended.
 -- Parameters: after: the newest that an earlier call returned; 0 for all.
--- Returns: one row: lanes and tenants of one length, and newest, to be given to the next call.
+-- Returns: one row: lanes and tenants of one length, at most 10,000, and newest, to be given to the next call.
 -- Touches: range, range_new. Locks: one folder at a time, so that numbers are committed in their order; nobody waits for it.
 -- Called by: worker/claimer.py.
 create or replace function hudhud.ranges(
@@ -28,6 +28,9 @@ begin
     select coalesce(array_agg(r.lane order by r.number), '{}'), coalesce(array_agg(r.tenant_id order by r.number), '{}'),
            coalesce(max(r.number), after)
     into lanes, tenants, newest
-    from hudhud.range r
-    where r.shard = ranges.shard and r.queue = ranges.queue and r.number > after;
+    from (
+        -- In the order of its index, so that it is planned to be read from there, also on an empty table.
+        select n.lane, n.tenant_id, n.number from hudhud.range n
+        where n.shard = ranges.shard and n.queue = ranges.queue and n.number > after and n.number > 0
+        order by n.number limit 10000) r;
 end $$;

@@ -5,7 +5,7 @@
 -- Touches: job_kept, outcome_kept, log_kept, idempotency, cancel_request, worker. Locks: skips what anybody has. Called by: worker/maintainer.py.
 create or replace function hudhud.prune(max_rows integer default 1000)
 returns integer language plpgsql security definer
-set search_path = pg_catalog, pg_temp as $$
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set plan_cache_mode = force_generic_plan as $$
 declare
     now timestamptz := hudhud.clock();
     kept_below uuid := (select s.kept_below from hudhud.setting s);
@@ -13,11 +13,16 @@ declare
     amount integer;
     total integer := 0;
 begin
+    -- What is over per kind of end, by the index on it; then the rows themselves, skipping what another maintainer has.
     select array_agg(k.id) into gone from (
         select k.id from hudhud.job_kept k
-        join hudhud.outcome_kept o on o.job_id = k.id and o.outcome in ('succeed', 'fail', 'cancel')
-        where o.finished_at + hudhud.retention(o.outcome) <= now
-        order by k.id limit max_rows for update of k skip locked) k;
+        where k.id = any (array(
+            select o.job_id
+            from unnest(array['succeed', 'fail', 'cancel']) final(outcome), lateral (
+                select o.job_id from hudhud.outcome_kept o
+                where o.outcome = final.outcome and o.finished_at <= now - hudhud.retention(final.outcome)
+                order by o.finished_at limit max_rows) o))
+        order by k.id limit max_rows for update skip locked) k;
     delete from hudhud.log_kept l where l.job_id = any (gone);
     delete from hudhud.outcome_kept o where o.job_id = any (gone);
     delete from hudhud.job_kept k where k.id = any (gone);
@@ -35,7 +40,8 @@ begin
     with over as materialized (
         select k.tenant_id, k.use, k.type, k.key, k.shard from hudhud.idempotency k
         where k.use = 'enqueue' and k.job_id < kept_below
-          and not exists (select from hudhud.job_all j where j.id = k.job_id)
+          -- One look by key each (offset keeps it from becoming a join, which would read every job there is).
+          and not exists (select from hudhud.job_all j where j.id = k.job_id offset 0)
         order by k.job_id limit max_rows for update skip locked)
     delete from hudhud.idempotency k using over
     where k.tenant_id = over.tenant_id and k.use = over.use and k.type = over.type and k.key = over.key and k.shard = over.shard;
@@ -44,8 +50,10 @@ begin
 
     with over as materialized (
         select c.job_id from hudhud.cancel_request c
-        where not exists (select from hudhud.job_all j where j.id = c.job_id)
-           or exists (select from hudhud.outcome_all o where o.job_id = c.job_id and o.outcome in ('succeed', 'fail', 'cancel'))
+        where not exists (select from hudhud.job_all j where j.id = c.job_id offset 0)
+           or exists (
+               select from hudhud.outcome_all o
+               where o.job_id = c.job_id and o.outcome in ('succeed', 'fail', 'cancel') offset 0)
         order by c.job_id limit max_rows for update skip locked)
     delete from hudhud.cancel_request c using over where c.job_id = over.job_id;
     get diagnostics amount = row_count;

@@ -29,7 +29,7 @@ begin
         select r.job_id, r.run, r.attempt, g.worker_id, g.claimed_at,
                (r.crashes + case cardinality(g.job_ids) when 1 then 1 else 0 end)::smallint as crashes
         from gone g, unnest(g.job_ids, g.runs, g.attempts, g.crashes) r(job_id, run, attempt, crashes)
-        where not exists (select from hudhud.outcome_all o where o.job_id = r.job_id and o.run = r.run)
+        where not hudhud.has_ended(r.job_id, r.run)
         order by r.job_id
     loop
         select * into decided from hudhud.decide_end(
