@@ -31,6 +31,7 @@ BLOCKS_A_CALL: Final = 150
 BLOCKS_A_JOB: Final = {
     "enqueue many": 30,
     "claim": 15,
+    "claim a survivor": 15,
     "finish": 8,
     "finish by retries": 60,
     "rescue": 80,
@@ -76,11 +77,11 @@ end $$
 """
 _FILL: Final = """
 create temp table new as
-select overlay(overlay(overlay(  -- the first id of an instant, with version, variant and a count
-           hudhud.first_id(clock_timestamp() - make_interval(days => d, secs => n::float / 10))::text
-           placing '7' from 15 for 1) placing '8' from 20 for 1)
-           placing lpad(to_hex(n), 8, '0') from 25 for 8)::uuid as id, n
-from generate_series(0, %s) d, generate_series(1, %s) n;
+-- The first id of an instant, with version, variant and a count put into it.
+select overlay(overlay(overlay(hudhud.first_id(i.at)::text placing '7' from 15 for 1)
+           placing '8' from 20 for 1) placing lpad(to_hex(n), 8, '0') from 25 for 8)::uuid as id, n
+from generate_series(0, %s) d, generate_series(1, %s) n, lateral (
+    select clock_timestamp() - make_interval(days => d, secs => n::float / 10)) i(at);
 
 insert into hudhud.job (
     id, shard, version, lane, max_attempts, created_at, tenant_id, type, queue, payload,
@@ -185,6 +186,19 @@ def fresh(db: Verbs) -> Value:
     return db.enqueue(tenant_id="fresh")
 
 
+def survivor(db: Verbs) -> None:
+    """Let one job that is ready have lost its day."""
+    db.connection.execute(
+        """
+        with gone as (
+            delete from hudhud.job
+            where id = (select job_id from hudhud.ready order by seq limit 1)
+            returning *)
+        insert into hudhud.job_kept select * from gone
+        """
+    )
+
+
 def running(db: Verbs) -> Value:
     return claimed(db).job_ids[0]
 
@@ -214,6 +228,7 @@ CALLS: Final[dict[str, tuple[Callable[[Verbs], Row], str, Callable[[Row], dict[s
     ),
     "enqueue many": (nothing, "enqueue_many", lambda _: MANY),
     "claim": (nothing, "claim", lambda _: CLAIM),
+    "claim a survivor": (survivor, "claim", lambda _: CLAIM),
     "finish": (whole, "finish", lambda given: given),
     "finish by retries": (retries, "finish", lambda given: given),
     "rescue": (lost, "rescue", lambda _: {}),
