@@ -8,13 +8,14 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psycopg
 import pytest
 
-from hudhud.embedded import Embedded, default_directory, find_server
+from hudhud.embedded import Embedded, default_directory, find_server, launch
 from hudhud.errors import ConfigError
 from tests.support.wait import until
 
@@ -147,6 +148,18 @@ def test_a_start_waits_for_backends_of_a_killed_postmaster(directory: Path) -> N
         with Embedded.start(directory) as server:
             assert kept(server.dsn) == 1
         waiting.join()
+
+
+def test_a_start_bears_that_its_status_file_comes_and_goes(tmp_path: Path) -> None:
+    status = tmp_path / "data" / "postmaster.pid"
+    status.parent.mkdir()
+    flicker = (
+        "import pathlib, sys\nstatus = pathlib.Path(sys.argv[1])\n"
+        "while True: status.write_text('1'); status.unlink()\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", flicker, str(status)]) as process:
+        until(status.exists)
+        assert not launch.becomes_ready(tmp_path, process, time.monotonic() + 1)
 
 
 def resume_when_refused(directory: Path, backend: int) -> None:

@@ -41,15 +41,16 @@ def launch(directory: Path, programs: Path, settings: Mapping[str, str]) -> subp
     if log.exists() and log.stat().st_size > LOG_BYTES_MAX:
         log.replace(directory / "postgresql.log.old")
     deadline = time.monotonic() + START_SECONDS_MAX
+    said = ""
     while True:
         said_before = log.stat().st_size if log.exists() else 0
         process = _spawn(command, log)
-        if _becomes_ready(directory, process, deadline):
+        if becomes_ready(directory, process, deadline):
             return process
         let_go(process)
         with log.open("rb") as output:
             output.seek(said_before)
-            said = output.read().decode(errors="replace")
+            said = output.read().decode(errors="replace") or said
         # Backends of a killed postmaster need a moment to notice that it is gone.
         if "is still in use" not in said or time.monotonic() > deadline:
             message = f"The embedded PostgreSQL did not start. {log} ends with:\n{said[-2000:]}"
@@ -91,10 +92,11 @@ def _spawn(command: list[str | Path], log: Path) -> subprocess.Popen[bytes]:
         )
 
 
-def _becomes_ready(directory: Path, process: subprocess.Popen[bytes], deadline: float) -> bool:
+def becomes_ready(directory: Path, process: subprocess.Popen[bytes], deadline: float) -> bool:
+    """Wait until a postmaster takes connections; False if it ended, at the deadline by our hand."""
     status = directory / "data" / "postmaster.pid"
     while process.poll() is None:
-        lines = status.read_text("utf-8").splitlines() if status.exists() else []
+        lines = _lines_of(status)
         if lines[:1] == [str(process.pid)] and lines[7:8] and lines[7].strip() == "ready":
             return True
         if time.monotonic() > deadline:
@@ -102,3 +104,11 @@ def _becomes_ready(directory: Path, process: subprocess.Popen[bytes], deadline: 
             process.wait()
         time.sleep(0.005)
     return False
+
+
+def _lines_of(status: Path) -> list[str]:
+    """Read a file that a postmaster which gives up removes, maybe between two looks at it."""
+    try:
+        return status.read_text("utf-8").splitlines()
+    except FileNotFoundError:
+        return []
