@@ -200,18 +200,23 @@ async def test_a_suspect_that_finds_no_thread_is_offered_to_others(
     async def quick(_: Context) -> None:
         return
 
-    made = await jobs.add_many("wait", [{}] * 6)
+    suspect = await jobs.add("wait", queue="later")
     await jobs.rows(
-        "select hudhud.ranges('default'), hudhud.claim(gen_random_uuid(), 'default',"
-        " array[2]::smallint[], array['default'], array[0]::bigint[], array[6], 30)"
+        "select hudhud.ranges('later'), hudhud.claim(gen_random_uuid(), 'later',"
+        " array[2]::smallint[], array['default'], array[0]::bigint[], array[1], 30)"
     )
     await jobs.lose_all()
     async with working(application, database, threads=1) as worker:
+        running = await jobs.add("wait")
         await auntil(lambda: len(worker.runner.running) == 1)
-        await jobs.until("select count(*) > 0 from hudhud.outcome where code = 'no_slot'")
-        async with working(application, database, threads=5) as other:
-            await auntil(lambda: len(other.runner.running) == 5)
-            sizes = "select array_agg(cardinality(job_ids)) from hudhud.lease"
-            assert await jobs.value(sizes) == [1] * 6
+        await jobs.connection.execute("update hudhud.job set queue = 'default'")
+        await jobs.connection.execute("update hudhud.ready set queue = 'default'")
+        # It is offered in vain, again and again, and stays a suspect all the while.
+        await jobs.until("select count(*) > 1 from hudhud.outcome where code = 'no_slot'")
+        async with working(application, database, threads=1) as other:
+            await auntil(lambda: len(other.runner.running) == 1)
+            assert await jobs.value(
+                "select is_suspect from hudhud.lease where worker_id = %s", other.id
+            )
             gates["finish"].set()
-            assert await jobs.until_ended(*made) == ["succeeded"] * 6
+            assert await jobs.until_ended(running, suspect) == ["succeeded"] * 2

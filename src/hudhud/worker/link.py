@@ -56,6 +56,8 @@ class Link:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
             await asyncio.wait({task})
+            if not task.cancelled():
+                task.exception()  # nobody is left to hear of it
             raise
 
     async def close(self) -> None:
