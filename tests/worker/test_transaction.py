@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from tests.support.told import Told
 
 EFFECTS = "select count(*) from effect"
+LIMIT = (
+    "select setting::integer from pg_settings where name = 'idle_in_transaction_session_timeout'"
+)
 
 
 @pytest.fixture
@@ -383,3 +386,43 @@ async def test_a_transaction_that_is_gone_at_the_end_of_its_block_has_not_commit
         assert await jobs.until_ended(job) == ["succeeded"]
         assert [ended.outcome for ended in await jobs.ends(job)] == ["retry", "succeed"]
         assert await jobs.value(EFFECTS) == 1
+
+
+async def test_a_transaction_in_which_nothing_happens_is_ended_by_the_server_after_the_time_limit(
+    database: str, jobs: Jobs
+) -> None:
+    """Of a process that is frozen in it, whose fence would hold its neighbours' lease for ever."""
+    application, gates = Application(), Gates()
+    found: list[int] = []
+
+    @application.handler("charge", timeout_seconds=20)
+    async def charge(ctx: Context) -> None:
+        async with ctx.transaction() as connection:
+            cursor = await connection.execute(LIMIT)
+            found.extend(await cursor.fetchone() or ())
+        async with await psycopg.AsyncConnection.connect(database) as connection:
+            cursor = await connection.execute(LIMIT)
+            found.extend(await cursor.fetchone() or ())
+        gates["looked"].set()
+
+    async with working(application, database):
+        await jobs.add("charge")
+        await gates["looked"].wait()
+    assert 20_000 <= found[0] <= 25_000
+    assert found[1] == 0
+
+
+async def test_a_transaction_inside_a_transaction_is_refused_and_not_waited_for(
+    database: str, jobs: Jobs
+) -> None:
+    application = Application()
+
+    @application.handler("charge")
+    async def charge(ctx: Context) -> None:
+        async with ctx.transaction():
+            with pytest.raises(RuntimeError, match="open already"):
+                ctx.transaction()
+
+    async with working(application, database):
+        job = await jobs.add("charge")
+        assert await jobs.until_ended(job) == ["succeeded"]

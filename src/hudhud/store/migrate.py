@@ -87,7 +87,7 @@ def apply(dsn: str) -> list[Script]:
     works, the others wait and find nothing to do.
 
     Raises:
-        SchemaError: When the database is newer than this release.
+        SchemaError: When the database is newer than this release, or refuses a part of it.
         psycopg.OperationalError: When the database cannot be reached.
     """
     with psycopg.connect(dsn) as connection:
@@ -96,7 +96,11 @@ def apply(dsn: str) -> list[Script]:
             connection.execute(_SCHEMA)
         todo = _pending(connection)
         for item in todo:
-            connection.execute(item.text.encode())
+            try:
+                connection.execute(item.text.encode())
+            except psycopg.Error as error:
+                message = f"{item.path} could not be applied, and so nothing was: {error}"
+                raise SchemaError(message) from error
             connection.execute(_record(item).encode())
         connection.execute(_PARTITIONS.encode())
         if todo:

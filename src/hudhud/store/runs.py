@@ -257,13 +257,16 @@ def finish(
     return Call("finish", args, _finished)
 
 
-def settle(lease_id: UUID, position: int, result: str | None = None) -> Call[bool]:
+def settle(
+    lease_id: UUID, position: int, result: str | None = None, *, idle_seconds: float | None = None
+) -> Call[bool]:
     """Record one run's success in the handler's own transaction, before its other writes.
 
     Args:
         lease_id: The lease of the run.
         position: Its place in the lease, from 1.
         result: JSON text, or None.
+        idle_seconds: The server ends the transaction after so long without a statement.
 
     Returns:
         False when the lease is lost: the caller must roll back.
@@ -274,6 +277,7 @@ def settle(lease_id: UUID, position: int, result: str | None = None) -> Call[boo
         Arg("lease_id", "uuid", lease_id),
         Arg("place", "integer", position),
         Arg("result", "jsonb", result),
+        Arg("idle_seconds", "double precision", idle_seconds),
     )
     return Call("settle", args, one)
 

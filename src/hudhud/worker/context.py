@@ -47,8 +47,12 @@ class Context(Run):
 
         Raises:
             LeaseLostError: On entering, when another worker may have the job by now.
+            RuntimeError: It is open already: the second would wait for the first without end.
         """
         self.check()
+        if self.session_pid is not None:
+            message = "ctx.transaction() is open already; take connection.transaction() inside it."
+            raise RuntimeError(message)
         return Transaction(self, self._desk, result)
 
     def log(self, message: str, *, level: str = "info") -> None:
@@ -79,5 +83,5 @@ class Context(Run):
             LeaseLostError: This run has ended, as far as the database is concerned.
         """
         self.check()
-        share = min(share, 1.0) if share >= 0 else 0.0  # not a number is no progress
+        share = min(float(share), 1.0) if share >= 0 else 0.0  # not a number is no progress
         self._desk.write_log(self, {"level": "info", "message": message, "progress": share})

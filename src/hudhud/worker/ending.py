@@ -6,7 +6,7 @@ import random
 from dataclasses import replace
 from datetime import timedelta
 from math import isnan
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from hudhud.domain.job import Outcome
 from hudhud.domain.payload import RESULT_BYTES_MAX, dump_value
@@ -158,5 +158,6 @@ def _retried(
 
 def _bounded_seconds(seconds: float) -> float:
     """Return seconds from 0 to a year, as whoever raised the verdict meant them; NaN is 0."""
-    number = seconds.total_seconds() if isinstance(seconds, timedelta) else float(seconds)
+    given = cast("float | timedelta", seconds)
+    number = given.total_seconds() if isinstance(given, timedelta) else float(given)
     return 0.0 if isnan(number) else min(max(number, 0.0), SNOOZE_SECONDS_MAX)

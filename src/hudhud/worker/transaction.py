@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import AsyncExitStack, ExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from psycopg import OperationalError
 from psycopg.errors import InFailedSqlTransaction, ReadOnlySqlTransaction
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
     from hudhud.store.call import Call
     from hudhud.worker.desk import Desk
     from hudhud.worker.run import Run
+
+
+# Beyond the time limit, until the server ends a transaction in which nothing happens.
+IDLE_SECONDS: Final = 5.0
 
 
 class Transaction:
@@ -105,7 +110,10 @@ class Transaction:
         result = None
         if self._result is not None:
             result = dump_value(self._result, bytes_max=RESULT_BYTES_MAX)
-        return runs.settle(self._run.batch.lease_id, self._run.index + 1, result)
+        run = self._run
+        # Little longer than the run may take: a frozen process must not hold its fence for ever.
+        idle_seconds = max(run.deadline - time.monotonic(), 0.0) + IDLE_SECONDS
+        return runs.settle(run.batch.lease_id, run.index + 1, result, idle_seconds=idle_seconds)
 
     def _begin(
         self, connection: AsyncConnection[TupleRow] | Connection[TupleRow], *, is_ours: bool
