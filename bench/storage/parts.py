@@ -1,12 +1,10 @@
-"""Parts timed by themselves: ids, the claim's payload read (both in the server), a batch's way in.
-
-The last is the client's CPU for one row of arrays, as a claim returns it, through each driver.
-"""
+"""Parts by themselves, in CPU: ids and the payload read (server), a batch's row (client)."""
 
 from __future__ import annotations
 
 import time
 from itertools import product
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import uvloop
@@ -21,12 +19,13 @@ if TYPE_CHECKING:
     import argparse
 
 IDS = {
-    "uuidv7()": "select count(uuidv7()) from generate_series(1, 1000)",
-    "with the shard": "select count(probe.uuidv7(0)) from generate_series(1, 1000)",
-    "one draw and a counter": "select cardinality(probe.uuidv7_many(1000, 0))",
+    "uuidv7()": "select count(uuidv7()) from generate_series(1, 100000)",
+    "with the shard": "select count(probe.uuidv7(0)) from generate_series(1, 100000)",
+    "one draw and a counter": "select cardinality(probe.uuidv7_many(100000, 0))",
 }
 READS = ("static", "static_bounds", "execute", "execute_join", "any")
 TIMES = {1: 500, 20: 300, 500: 30}
+AGAIN = "select probe.again(%s, %s::uuid[], %s)"
 ROW = """select gen_random_uuid(), 1::bigint, 2::bigint, ids, runs, runs, runs, runs, types, types,
   payloads, array_fill(null::text, array[n]) from probe.batch where n = $1::int"""
 TODAY = "select array_agg(id) from (select id from probe.job order by id limit 500) j"
@@ -42,12 +41,13 @@ def one(connection: Connection, sql: str, *values: object) -> Any:  # noqa: ANN4
     return row[0]
 
 
-def ids(connection: Connection, way: str) -> float:
-    """Microseconds per id, in batches of 1,000."""
-    began = time.perf_counter()
-    for _ in range(50):
-        one(connection, IDS[way])
-    return (time.perf_counter() - began) * 1e6 / 50 / 1_000
+def server_cpu(connection: Connection, times: int, sql: str, *values: object) -> float:
+    """CPU that the server's process spends on a statement, in microseconds for one of its times."""
+    account = Path(f"/proc/{connection.info.backend_pid}/schedstat")
+    one(connection, sql, *values)
+    before = int(account.read_text().split()[0])
+    one(connection, sql, *values)
+    return (int(account.read_text().split()[0]) - before) / 1e3 / times
 
 
 def prepare(connection: Connection) -> dict[int, list[Any]]:
@@ -77,22 +77,21 @@ async def client_cpu(driver: str, batch: int) -> float:
 
 
 def run(options: argparse.Namespace) -> None:
-    """Time every part, shuffled."""
+    """Measure every part, shuffled."""
     with connect() as connection:
         install(connection, Layout("ledger"))
         of = prepare(connection)
         cases: list[tuple[str, str, int, int]] = [
-            *(("ids", way, 1_000, 0) for way in IDS),
+            *(("ids", way, 100_000, 0) for way in IDS),
             *(("read", *case) for case in product(READS, TIMES, (0, 28))),
             *(("row to the client", driver, batch, 0) for driver, batch in product(DRIVERS, TIMES)),
         ]
         for repetition, (part, way, batch, days) in shuffled(cases, options.repetitions):
             if part == "ids":
-                microseconds = ids(connection, way)
+                microseconds = server_cpu(connection, batch, IDS[way])
             elif part == "read":
-                some = of[days][:batch]
-                sql = "select probe.timed(%s, %s::uuid[], %s)"
-                microseconds = one(connection, sql, way, some, TIMES[batch])
+                values = (way, of[days][:batch], TIMES[batch])
+                microseconds = server_cpu(connection, TIMES[batch], AGAIN, *values)
             else:
                 microseconds = uvloop.run(client_cpu(way, batch))
             record(

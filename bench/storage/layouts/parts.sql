@@ -1,12 +1,10 @@
--- Helpers of parts.py: time a function in the server; rows of arrays as a claim returns them.
-create function probe.timed(p_name text, p_ids uuid[], p_times int) returns double precision language plpgsql as $$
-declare began timestamptz; done int;
+-- Helpers of parts.py: call a function again and again; rows of arrays as a claim returns them.
+create function probe.again(p_name text, p_ids uuid[], p_times int) returns void language plpgsql as $$
+declare done int;
 begin
-  for nr in -7..p_times loop      -- the first eight find their plan
-    if nr = 1 then began := clock_timestamp(); end if;
+  for nr in 1..p_times loop
     execute format('select probe.%I($1)', p_name) into done using p_ids;
   end loop;
-  return extract(epoch from clock_timestamp() - began) * 1e6 / p_times;
 end $$;
 
 create function probe.make_read(p_name text, p_head text, p_body text) returns void language plpgsql as $$
