@@ -123,15 +123,11 @@ class Director:
         self.tally.kills_in_flight += death.ended_runs or holds_work
 
     def _kill_server(self, fault: Fault) -> None:
-        sessions: list[int] = []
         if fault.window is Window.COMMITTING:
             is_met = self._await_commit()
-            sessions += self._ledger.committing
         else:
-            if fault.choice % 2:
-                sessions += [pid for (pid,) in query.rows(self._server.dsn, "backends")]
             is_met = self._await_window(self._fleet.ready, fault.window)
-        self._server.kill(sessions)
+        self._server.kill(whole=fault.choice % 4 > 0)
         self.tally.kills += 1
         self.tally.server_kills += 1
         self.tally.windows[fault.window] += is_met

@@ -18,7 +18,7 @@ class Ledger:
         acknowledged: Its commit returned; with the job's id.
         unknown: Its commit broke: it may have happened or not.
         undone: It was rolled back, or failed before the commit: it must not have happened.
-        committing: Server processes that have a producer's commit now.
+        committing: How many commits are at the server now.
         broken_commits: Commits that broke.
         second: A repeat with the same key that came to another job than the first.
     """
@@ -27,19 +27,21 @@ class Ledger:
         self.acknowledged: dict[int, UUID] = {}
         self.unknown: set[int] = set()
         self.undone: set[int] = set()
-        self.committing: set[int] = set()
+        self.committing = 0
         self.second: list[int] = []
         self.broken_commits = 0
         self._lock = threading.Lock()
 
     @contextmanager
-    def at_commit(self, server_pid: int) -> Generator[None]:
+    def at_commit(self) -> Generator[None]:
         """Show that a commit is at the server while the block lasts."""
-        self.committing.add(server_pid)
+        with self._lock:
+            self.committing += 1
         try:
             yield
         finally:
-            self.committing.discard(server_pid)
+            with self._lock:
+                self.committing -= 1
 
     def acknowledge(self, ids: Mapping[int, UUID]) -> None:
         """Take note of a commit that returned."""

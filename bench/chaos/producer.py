@@ -153,7 +153,7 @@ class Producer(threading.Thread):
             self._lose_connection()
             return
         try:
-            with self._ledger.at_commit(connection.info.backend_pid):
+            with self._ledger.at_commit():
                 connection.commit()
         except _LOST:
             self._ledger.doubt(numbers)

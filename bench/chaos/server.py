@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import signal
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from bench.chaos import query
+from bench.chaos.kin import cut_power
 from hudhud.embedded import Embedded
 from hudhud.store import migrate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from pathlib import Path
     from typing import Self
 
@@ -46,17 +43,15 @@ class Server:
     def __exit__(self, *_: object) -> None:
         self._embedded.stop()
 
-    def kill(self, sessions: Iterable[int]) -> None:
+    def kill(self, *, whole: bool) -> None:
         """Kill the postmaster with SIGKILL and start another on what it left.
 
         Args:
-            sessions: Server processes to kill before, in the middle of whatever they do. The others
-                end by themselves, once they notice that the postmaster is gone.
+            whole: And all its processes with it, in the middle of whatever they do. Without, they
+                end by themselves once they notice.
         """
-        for pid in sessions:
-            # One that has just ended is nobody's loss.
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        if whole:
+            cut_power(self._embedded.pid)
         self._embedded.kill()
         self._embedded = Embedded.start(self._directory, settings=SETTINGS)
 
