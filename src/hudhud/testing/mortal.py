@@ -40,12 +40,28 @@ if TYPE_CHECKING:
 LIFE_SECONDS_MAX: Final = 600.0  # a hang, and nothing else, takes that long
 
 
-class Killed(GeneratorExit, SystemExit):
-    """The process has died. Nobody catches this but who killed it.
+class Killed(SystemExit):
+    """The process has died. A SystemExit, because nothing else stops an event loop at once."""
 
-    No error: a SystemExit, for nothing else stops an event loop at once; and a GeneratorExit, which
-    tells the runner that there is nobody left to record anything.
+
+class Death:
+    """What a dying run awaits: no future, but enough of one for its task to begin to wait for it.
+
+    The loop is stopped from there, past the task: neither the run nor whoever awaits it is resumed,
+    so nothing can be caught and nothing is cleaned up.
     """
+
+    def __init__(self) -> None:
+        self._asyncio_future_blocking = True
+        self._loop = asyncio.get_running_loop()
+
+    def get_loop(self) -> asyncio.AbstractEventLoop:
+        """Return the loop, as every future does."""
+        return self._loop
+
+    def add_done_callback(self, *_: object, **__: object) -> None:
+        """Stop the loop, instead of waking somebody up later."""
+        raise Killed
 
 
 @dataclass(slots=True)
@@ -59,7 +75,6 @@ class Life:
         where: Where it died, in words; None when it lived.
         ended: The run, when it lived and there was one.
         failure: What kept it from living at all: the lifespan, the database.
-        task: The task that died, for its burial.
     """
 
     point: int
@@ -67,7 +82,6 @@ class Life:
     where: str | None = None
     ended: EndedRun | None = None
     failure: BaseException | None = None
-    task: asyncio.Task[Any] | None = None
 
 
 def live(application: Application, url: str, life: Life) -> None:
@@ -124,13 +138,15 @@ class Mortal(Generator[Any, Any, object]):
     @override
     def send(self, value: Any) -> Any:
         """Go on to the next await, unless this is where the run dies."""
-        self._pass(self._where)
+        if self._dies(self._where):
+            return Death()
         try:
             waited_for = self._steps.send(value)
         except BaseException as end:
             has_returned = isinstance(end, StopIteration)
             ended = "its return" if has_returned else f"it raised {type(end).__name__}"
-            self._pass(f"after {ended}, before that was recorded")
+            if self._dies(f"after {ended}, before that was recorded"):
+                return Death()
             raise
         self._where = self._place()
         return waited_for
@@ -144,13 +160,14 @@ class Mortal(Generator[Any, Any, object]):
     def close(self) -> None:
         """Keep anybody's tidying up from reaching the handler."""
 
-    def _pass(self, where: str) -> None:
-        if self._step == self._life.point:
+    def _dies(self, where: str) -> bool:
+        """Count a step; say whether it is the last one."""
+        is_last = self._step == self._life.point
+        if is_last:
             self._life.where = where
-            self._life.task = asyncio.current_task()
             keep_forever(self._work, self._steps)
-            raise Killed
         self._step += 1
+        return is_last
 
     def _place(self) -> str:
         if self._handler is not None and self._handler.kind != "async":
@@ -203,8 +220,6 @@ def _live(application: Application, url: str, life: Life) -> None:
         loop.run_until_complete(loop.shutdown_asyncgens())
         loop.run_until_complete(loop.shutdown_default_executor())
     except Killed:
-        if life.task is not None:
-            life.task.exception()  # it is known; asyncio need not tell of it
         loop.bury()
     except BaseException as failure:  # noqa: BLE001 - raised again where somebody waits for it
         life.failure = failure
