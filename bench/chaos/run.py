@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
 WARM_UP_SECONDS: Final = 1.0
-DRAIN_SECONDS_MAX: Final = 120.0
+# Liveness only; what crashed is tried one at a time by each worker, and there may be hundreds.
+DRAIN_SECONDS_MAX: Final = 300.0
 
 
 @dataclass(frozen=True, slots=True)
