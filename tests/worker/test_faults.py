@@ -29,8 +29,8 @@ AT_ONCE = RetryPolicy(base_seconds=0.001, delay_seconds_max=0.001)
 
 
 @pytest.fixture
-async def jobs(database: str) -> AsyncGenerator[Jobs]:
-    async with watching(database) as jobs:
+async def jobs(database: str, server: Server) -> AsyncGenerator[Jobs]:
+    async with watching(server.direct(database)) as jobs:  # a session of its own in any case
         yield jobs
 
 

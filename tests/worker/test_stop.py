@@ -196,7 +196,7 @@ async def test_a_stop_while_the_database_is_away_ends_and_closes_the_lifespan(
                 "select pg_terminate_backend(pid) from pg_stat_activity where datname = %s", name
             )
             gates["finish"].set()
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 await worker.stop()
         await admin.connection.execute(
             f'alter database "{name}" with allow_connections true'.encode()

@@ -323,9 +323,10 @@ async def test_lines_that_cannot_be_written_cost_the_lines_and_nothing_else(
 
 
 async def test_a_worker_that_meets_a_standby_looks_for_the_primary_anew(
-    database: str, jobs: Jobs, server: Server
+    database: str, server: Server
 ) -> None:
     """A session that went on reading only would refuse every write, for ever."""
+    direct = server.direct(database)
     application = Application()
 
     @application.handler("greet")
@@ -333,7 +334,11 @@ async def test_a_worker_that_meets_a_standby_looks_for_the_primary_anew(
         async with ctx.transaction():
             pass
 
-    async with watching(server.admin(database)) as admin, working(application, database):
+    async with (
+        watching(direct) as jobs,
+        watching(server.admin(database)) as admin,
+        working(application, direct),
+    ):
         assert await jobs.until_ended(await jobs.add("greet")) == ["succeeded"]
         name = await admin.value("select current_database()")
         await admin.connection.execute(

@@ -194,6 +194,19 @@ def end_session(server_pid: int) -> Call[bool]:
     return Call("end_session", (Arg("server_pid", "integer", server_pid),), one)
 
 
+def end_transaction(lease_id: UUID, position: int) -> Call[int]:
+    """End the session in which a run has its `ctx.transaction()` open, if it still has.
+
+    Args:
+        lease_id: The lease of the run.
+        position: Its place in the lease, from 1.
+
+    Source: sql/functions/runs/end_transaction.sql
+    """
+    args = (Arg("lease_id", "uuid", lease_id), Arg("place", "integer", position))
+    return Call("end_transaction", args, one)
+
+
 def mark_busy(queue: str, seconds: float) -> Call[None]:
     """Say that this worker polls a queue hard for the next moment, at most 1 s.
 

@@ -50,7 +50,7 @@ class Context(Run):
             RuntimeError: It is open already: the second would wait for the first without end.
         """
         self.check()
-        if self.session_pid is not None:
+        if self.in_transaction:
             message = "ctx.transaction() is open already; take connection.transaction() inside it."
             raise RuntimeError(message)
         return Transaction(self, self._desk, result)

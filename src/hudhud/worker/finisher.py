@@ -82,9 +82,9 @@ class Finisher(Service):
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def end_session(self, server_pid: int) -> None:
-        """End a handler's session at the server, so that what it holds is free."""
-        await self._link.run(runs.end_session(server_pid))
+    async def end_transaction(self, batch: Batch, position: int) -> None:
+        """End a handler's transaction at the server, so that the fence it holds is free."""
+        await self._link.run(runs.end_transaction(batch.lease_id, position))
 
     @override
     async def run(self) -> None:

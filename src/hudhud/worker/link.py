@@ -76,8 +76,12 @@ class Link:
             except (psycopg.OperationalError, psycopg.InterfaceError):
                 await self._drop()
                 raise
-            except psycopg.errors.ReadOnlySqlTransaction as error:
-                # A standby now: the next connection is to find the primary.
+            except psycopg.Error as error:
+                # A standby now, where the next connection is to find the primary; or a pooler lost
+                # its server and said so in the middle of an answer.
+                is_standby = isinstance(error, psycopg.errors.ReadOnlySqlTransaction)
+                if not (is_standby or self._connection.closed):
+                    raise
                 await self._drop()
                 raise psycopg.OperationalError(str(error)) from error
 

@@ -29,7 +29,7 @@ class Run:
         has_ended: Whether what it came to is decided. Set on the event loop only, so that it is
             decided once.
         has_committed: Whether it decided that itself, in `ctx.transaction()`.
-        session_pid: The server process of its open `ctx.transaction()`, which holds its fence.
+        in_transaction: Whether its `ctx.transaction()` is open; its fence is held meanwhile.
     """
 
     __slots__ = (
@@ -39,8 +39,8 @@ class Run:
         "ending",
         "has_committed",
         "has_ended",
+        "in_transaction",
         "index",
-        "session_pid",
     )
 
     def __init__(self, batch: Batch, index: int) -> None:
@@ -50,7 +50,7 @@ class Run:
         self.ending: str | None = None
         self.has_ended = False
         self.has_committed = False
-        self.session_pid: int | None = None
+        self.in_transaction = False
         self._extras: Mapping[str, Any] | None = None
 
     @property

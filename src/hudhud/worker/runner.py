@@ -310,10 +310,10 @@ class Runner(Service):
 
         The fence that it holds would be waited for otherwise.
         """
-        if context.session_pid is not None:
+        if context.in_transaction:
             # While the database is away nothing can be settled either: the finisher tries again.
             with suppress(psycopg.OperationalError):
-                await self._finisher.end_session(context.session_pid)
+                await self._finisher.end_transaction(context.batch, context.index + 1)
         self._settle(context, settlement)
         if context in self.running:
             self.running[context].cancel()

@@ -35,7 +35,7 @@ class Transaction:
     """Enter it with `async with` on the event loop, or with `with` in a plain function.
 
     While it is open the run's fence is held by its server process. A run that must end then has
-    that process ended first, because the fence would be waited for.
+    that session ended first, because the fence would be waited for.
     """
 
     def __init__(self, run: Run, desk: Desk, result: object) -> None:
@@ -75,7 +75,7 @@ class Transaction:
         try:
             await self._async.__aexit__(*_details(failure))
         finally:
-            self._run.session_pid = None
+            self._run.in_transaction = False
         self._end(failure)
 
     def __enter__(self) -> Connection[TupleRow]:
@@ -101,7 +101,7 @@ class Transaction:
         try:
             self._sync.__exit__(*_details(failure))
         finally:
-            self._run.session_pid = None
+            self._run.in_transaction = False
         self._end(failure)
         if failure is not None and failure is not error:
             raise failure
@@ -121,7 +121,7 @@ class Transaction:
         if not is_ours or self._run.has_ended:
             raise LeaseLostError
         self._connection = connection
-        self._run.session_pid = connection.info.backend_pid
+        self._run.in_transaction = True
 
     def _failure(self) -> Exception | None:
         """Return why the transaction cannot be committed, although its block did not raise.

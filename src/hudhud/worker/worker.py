@@ -195,14 +195,23 @@ class Worker:
         )
 
     async def _leave(self) -> None:
+        """Close what is open, as far as a database that does not answer allows."""
+        closing = asyncio.ensure_future(self._close())
+        await asyncio.wait({closing}, timeout=STOP_SECONDS_MAX)
+        if closing.done():
+            closing.result()
+        else:
+            emit("worker.leave_failed", error=None)
+            closing.cancel()
+
+    async def _close(self) -> None:
         try:
             await self._claims.run(runs.leave(self.id))
         except psycopg.OperationalError as error:
             # Its row tells by its age that nobody is behind it.
             emit("worker.leave_failed", error=error)
-        await self._claims.close()
-        await self._finishes.close()
-        await self.desk.close()
+        for one in (self._claims, self._finishes, self.desk):
+            await one.close()
 
     def _claimer(self, queue: str) -> Claimer:
         settings = ClaimSettings(

@@ -1,4 +1,4 @@
-"""register_worker, beat, leave, mark_busy, end_session: a worker process and what it says."""
+"""What a worker process says: register_worker, beat, leave, mark_busy, and how a session ends."""
 
 from __future__ import annotations
 
@@ -83,3 +83,23 @@ def test_a_session_of_the_same_role_can_be_ended(sessions: Sessions) -> None:
     with pytest.raises(psycopg.OperationalError), handler.connection.transaction():  # noqa: PT012
         assert worker.answer("end_session", server_pid=handler.pid) is True
         handler.pid  # noqa: B018
+
+
+def test_the_transaction_of_one_run_can_be_ended_and_only_while_it_lasts(
+    sessions: Sessions,
+) -> None:
+    worker, handler, other = sessions.open(), sessions.open(), sessions.open()
+    for _ in range(2):
+        worker.enqueue()
+    claim = worker.claim()
+    places = [{"lease_id": claim.lease_id, "place": place} for place in (1, 2)]
+    assert worker.answer("end_transaction", **places[0]) == 0
+    with other.connection.transaction(force_rollback=True):
+        other.answer("settle", **places[1])
+        with pytest.raises(psycopg.OperationalError), handler.connection.transaction():  # noqa: PT012
+            handler.answer("settle", **places[0])
+            assert worker.answer("end_transaction", **places[0]) == 1
+            handler.pid  # noqa: B018
+        assert other.value("select 1") == 1
+    # Its session goes on to other work under its own name.
+    assert worker.answer("end_transaction", **places[1]) == 0

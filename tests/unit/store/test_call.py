@@ -56,6 +56,7 @@ EVERY: list[Call[object]] = [
     runs.beat(ID),
     runs.ranges("q"),
     runs.end_session(17),
+    runs.end_transaction(ID, 1),
     runs.mark_busy("q", 0.5),
     runs.claim(REQUEST),
     runs.finish([ID], [True], part_leases=[ID], part_positions=[1], settlements=[SETTLEMENT]),

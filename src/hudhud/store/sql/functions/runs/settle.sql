@@ -12,6 +12,8 @@ declare
     held hudhud.lease%rowtype;
     kept_below uuid;
 begin
+    -- For whoever looks at the server's sessions, and for end_transaction.
+    perform set_config('application_name', format('hudhud run %s:%s', lease_id, place), true);
     perform set_config('idle_in_transaction_session_timeout', ceil(greatest(idle_seconds, 1) * 1000)::bigint::text, true);
     select * into held from hudhud.lease l where l.id = settle.lease_id for key share;
     if not found or held.job_ids[place] is null then
