@@ -136,6 +136,12 @@ def test_instants_come_from_the_one_clock() -> None:
     assert not [file.name for file in FILES.values() if re.search(loose, file.body)]
 
 
+@EACH
+def test_what_must_use_an_index_is_never_compiled(file: File) -> None:
+    """Before PostgreSQL 18 a scan that is off costs 1e10, and for that each plan was compiled."""
+    assert ("set enable_seqscan = off" in file.body) is ("set jit = off" in file.body)
+
+
 def test_final_outcomes_are_the_same_everywhere() -> None:
     """A55: wherever SQL lists them, it lists those that the retention knows."""
     texts = {file.path: file.body for file in FILES.values()}

@@ -6,7 +6,7 @@
 --   and against a finish by an advisory lock that no handler's transaction and no renewal knows (see settle_runs).
 create or replace function hudhud.cancel(job_id uuid, actor text, reason text default null, tenant_id text default null)
 returns text language plpgsql security definer
-set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 #variable_conflict use_variable
 declare
     owner text := hudhud.owner_of(job_id, tenant_id);

@@ -13,7 +13,7 @@ create or replace function hudhud.enqueue_many(
     tags jsonb[] default null, notify boolean default true,
     out ids uuid[], out deduplicated boolean[])
 language plpgsql security definer
-set search_path = pg_catalog, pg_temp set enable_seqscan = off set plan_cache_mode = force_generic_plan as $$
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off set plan_cache_mode = force_generic_plan as $$
 #variable_conflict use_variable
 declare
     amount integer := coalesce(cardinality(payloads), 0);

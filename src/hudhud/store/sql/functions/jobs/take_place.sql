@@ -4,7 +4,7 @@
 create or replace function hudhud.take_place(
     id uuid, out run integer, out attempt smallint, out crashes smallint, out queue text, out lane smallint, out tenant_id text)
 language plpgsql
-set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 #variable_conflict use_column
 begin
     -- Twice: a row that another transaction moves from place to place while we wait for it is met on the second pass.

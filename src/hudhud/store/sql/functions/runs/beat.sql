@@ -3,7 +3,7 @@
 -- Touches: worker, cancel_request and outcome (read). Called by: worker/lease.py, once a second.
 create or replace function hudhud.beat(worker_id uuid, out job_ids uuid[], out runs integer[])
 language plpgsql security definer
-set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 begin
     update hudhud.worker w set seen_at = hudhud.clock() where w.id = beat.worker_id;
     select coalesce(array_agg(c.job_id), '{}'), coalesce(array_agg(c.run), '{}') into job_ids, runs

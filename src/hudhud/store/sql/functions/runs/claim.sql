@@ -16,7 +16,7 @@ create or replace function hudhud.claim(
     out job_ids uuid[], out runs integer[], out attempts smallint[], out crashes smallint[], out types text[],
     out versions smallint[], out tenant_ids text[], out payloads text[], out max_attempts smallint[], out extras text[])
 returns setof record language plpgsql security definer
-set search_path = pg_catalog, pg_temp set enable_seqscan = off set plan_cache_mode = force_generic_plan as $$
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off set plan_cache_mode = force_generic_plan as $$
 #variable_conflict use_variable
 declare
     now timestamptz := hudhud.clock();

@@ -5,7 +5,7 @@ create or replace function hudhud.decide_end(
     job_id uuid, asked text, asked_code text, asked_class text, attempt smallint, class_attempts_max integer,
     age_seconds_max double precision, now timestamptz, out outcome text, out code text)
 language plpgsql stable
-set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 #variable_conflict use_variable
 declare
     job record;

@@ -9,7 +9,7 @@ create or replace function hudhud.fetch_jobs(
     out extras text[], out expired integer[])
 language plpgsql stable
 -- One plan for all calls: the bounds leave out the days that hold none of the ids when it runs, not when it is made.
-set search_path = pg_catalog, pg_temp set enable_seqscan = off set plan_cache_mode = force_generic_plan as $$
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off set plan_cache_mode = force_generic_plan as $$
 declare
     lowest uuid := ids[1];
     highest uuid := ids[cardinality(ids)];

@@ -14,7 +14,7 @@ create or replace function hudhud.finish(
     out settled integer, out lost_leases uuid[], out refused integer)
 language plpgsql security definer
 -- A handler's transaction may hold a lease or a fence that is not to be waited for without end.
-set search_path = pg_catalog, pg_temp set enable_seqscan = off set plan_cache_mode = force_generic_plan
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off set plan_cache_mode = force_generic_plan
 set lock_timeout = '3s' as $$
 declare
     now timestamptz := hudhud.clock();

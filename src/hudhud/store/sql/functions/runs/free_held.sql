@@ -2,7 +2,7 @@
 -- Touches: waiting, ready. Called by: announce, stage.
 create or replace function hudhud.free_held(contracts text[], held_before timestamptz default 'infinity')
 returns integer language plpgsql
-set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 declare
     freed record;
     amount integer := 0;

@@ -2,7 +2,7 @@
 -- Called by: beat, finish, rescue.
 create or replace function hudhud.has_ended(job_id uuid, run integer)
 returns boolean language plpgsql stable
-set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 begin
     return exists (select from hudhud.outcome o where o.job_id = has_ended.job_id and o.run = has_ended.run)
         or exists (select from hudhud.outcome_kept o where o.job_id = has_ended.job_id and o.run = has_ended.run);

@@ -3,7 +3,7 @@
 -- Called by: settle_runs, free_held, reschedule.
 create or replace function hudhud.is_suspect(job_id uuid, run integer)
 returns boolean language sql stable
-set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
     select coalesce((
         select o.outcome = 'lost' from hudhud.outcome_all o
         where o.job_id = is_suspect.job_id and o.run < is_suspect.run and o.outcome <> 'hand_back'

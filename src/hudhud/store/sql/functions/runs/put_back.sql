@@ -4,7 +4,7 @@
 create or replace function hudhud.put_back(
     job_id uuid, run integer, attempt smallint, crashes smallint, line smallint, due timestamptz, is_held boolean default false)
 returns void language plpgsql
-set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 #variable_conflict use_variable
 declare
     job record;

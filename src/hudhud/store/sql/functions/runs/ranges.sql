@@ -6,7 +6,7 @@
 create or replace function hudhud.ranges(
     queue text, after bigint default 0, shard integer default 0, out lanes smallint[], out tenants text[], out newest bigint)
 language plpgsql security definer
-set search_path = pg_catalog, pg_temp set enable_seqscan = off set plan_cache_mode = force_generic_plan as $$
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off set plan_cache_mode = force_generic_plan as $$
 begin
     if exists (select from hudhud.range_new n where n.shard = ranges.shard and n.queue = ranges.queue)
        and pg_try_advisory_xact_lock(hashtext('hudhud.ranges')) then

@@ -10,7 +10,7 @@
 -- Touches: outcome, outcome_kept, ready, scheduled, waiting. Called by: finish.
 create or replace function hudhud.settle_runs(held uuid[], settlements jsonb, now timestamptz, kept_below uuid)
 returns integer language plpgsql
-set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 declare
     ask record;
     decided record;

@@ -7,7 +7,7 @@ create or replace function hudhud.write_end(
     code text default null, class text default null, error text default null, fingerprint text default null,
     result jsonb default null, kept_below uuid default null)
 returns boolean language plpgsql
-set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$
 #variable_conflict use_variable
 begin
     if job_id >= coalesce(kept_below, (select s.kept_below from hudhud.setting s)) then

@@ -5,7 +5,7 @@
 -- Touches: job_kept, outcome_kept, log_kept, idempotency, cancel_request, worker. Locks: skips what anybody has. Called by: worker/maintainer.py.
 create or replace function hudhud.prune(max_rows integer default 1000)
 returns integer language plpgsql security definer
-set search_path = pg_catalog, pg_temp set enable_seqscan = off set plan_cache_mode = force_generic_plan as $$
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off set plan_cache_mode = force_generic_plan as $$
 declare
     now timestamptz := hudhud.clock();
     kept_below uuid := (select s.kept_below from hudhud.setting s);

@@ -7,7 +7,7 @@
 --   or a handler's transaction holds is left to it. Called by: worker/maintainer.py, any number at once.
 create or replace function hudhud.rescue(max_leases integer default 20, shard integer default 0, out rescued integer, out dead integer)
 language plpgsql security definer
-set search_path = pg_catalog, pg_temp set enable_seqscan = off set plan_cache_mode = force_generic_plan as $$
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off set plan_cache_mode = force_generic_plan as $$
 declare
     now timestamptz := hudhud.clock();
     lost record;

@@ -5,7 +5,7 @@
 -- Called by: worker/maintainer.py, any number at once.
 create or replace function hudhud.stage(max_jobs integer default 1000, shard integer default 0)
 returns integer language plpgsql security definer
-set search_path = pg_catalog, pg_temp set enable_seqscan = off set plan_cache_mode = force_generic_plan as $$
+set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off set plan_cache_mode = force_generic_plan as $$
 declare
     now timestamptz := hudhud.clock();
     amount integer;
