@@ -218,6 +218,26 @@ async def test_a_run_whose_lease_is_lost_is_stopped_and_what_it_still_says_is_dr
     assert told.of("lease.lost")
 
 
+async def test_the_end_of_a_suspect_lets_the_next_one_begin_at_once(
+    database: str, jobs: Jobs
+) -> None:
+    """Not at the next poll, which is far away here."""
+    application = Application()
+
+    @application.handler("step")
+    async def step(_: Context) -> None:
+        return
+
+    made = await jobs.add_many("step", [{}] * 50)
+    await jobs.rows(
+        "select hudhud.ranges('default'), hudhud.claim(gen_random_uuid(), 'default',"
+        " array[2]::smallint[], array['default'], array[0]::bigint[], array[50], 30)"
+    )
+    await jobs.lose_all()
+    async with working(application, database, poll_seconds_max=60):
+        assert await jobs.until_ended(*made) == ["succeeded"] * 50
+
+
 async def test_a_job_comes_back_though_its_workers_row_is_gone_and_its_name_taken(
     database: str, jobs: Jobs
 ) -> None:

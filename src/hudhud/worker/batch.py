@@ -31,6 +31,11 @@ class Batch:
     ended: list[int] = field(default_factory=list[int])
     is_lost: bool = False
 
+    @property
+    def is_suspect(self) -> bool:
+        """Whether it is one job that may have killed its last worker."""
+        return self.claimed.tops is None
+
     def __post_init__(self) -> None:
         self.lease_id = as_uuid(self.claimed.lease_id)
         self.open_runs = len(self.claimed.job_ids)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
 import psycopg
@@ -55,9 +55,8 @@ class Link:
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
+            task.add_done_callback(_forget)
             await asyncio.wait({task})
-            if not task.cancelled():
-                task.exception()  # nobody is left to hear of it
             raise
 
     async def close(self) -> None:
@@ -94,3 +93,9 @@ class Link:
 def as_uuid(value: UUID | bytes) -> UUID:
     """Return an id that came over a link as what it is."""
     return UUID(bytes=bytes(value)) if not isinstance(value, UUID) else value
+
+
+def _forget(task: asyncio.Task[Any]) -> None:
+    """Look at how a statement ended that nobody waits for any more, so that no loop complains."""
+    if not task.cancelled():
+        task.exception()

@@ -216,8 +216,7 @@ class Runner(Service):
         for _ in range(surplus):
             context = slots.waiting.pop()
             # A suspect comes first in every claim; ours would take it again and again.
-            is_suspect = context.batch.claimed.tops is None
-            delay_seconds = SUSPECT_DELAY_SECONDS if is_suspect else 0.0
+            delay_seconds = SUSPECT_DELAY_SECONDS if context.batch.is_suspect else 0.0
             settlement = ending.hand_back(context, "no_slot", delay_seconds=delay_seconds)
             self._settle(context, settlement)
 

@@ -245,6 +245,8 @@ class Worker:
         self.keeper.release(batch.lease_id)
         if batch.is_lost:
             self.runner.lose(batch)
+        if batch.is_suspect:
+            self.waker.wake_all()  # the next one may be tried
 
     def _lose(self, lease_id: UUID) -> None:
         batch = self._batches.pop(lease_id, None)
