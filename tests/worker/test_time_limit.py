@@ -133,20 +133,20 @@ async def test_a_thread_past_its_limit_is_settled_its_thread_stays_taken_and_its
 
 async def test_a_process_past_its_limit_is_killed(database: str, jobs: Jobs) -> None:
     application = Application(
-        define("hang", report_pid, kind="process", timeout_seconds=4),
+        define("hang", report_pid, kind="process", timeout_seconds=3),
         define("pid", report_pid, kind="process"),
     )
     async with working(application, database):
+        # So that a process is there already: to start one may take longer than the limit.
+        warm = await jobs.add("pid")
+        await jobs.until_ended(warm)
         stuck = await jobs.add("hang", {"sleep_seconds": 600}, max_attempts=1)
-        pid = int(
-            (
-                await jobs.until("select max(message) from hudhud.log where job_id = %s", stuck)
-            ).removeprefix("pid ")
-        )
+        line = await jobs.until("select max(message) from hudhud.log where job_id = %s", stuck)
         other = await jobs.add("pid")
         assert await jobs.until_ended(stuck, other) == ["dead", "succeeded"]
         assert await jobs.code(stuck) == "timeout"
-        await auntil(lambda: not _lives(pid))
+        assert line == f"pid {await jobs.result(warm)}"
+        await auntil(lambda: not _lives(int(line.removeprefix("pid "))))
 
 
 def _lives(pid: int) -> bool:
