@@ -103,12 +103,12 @@ class Desk(Service):
         """
         task = asyncio.ensure_future(work)
         try:
-            await asyncio.shield(task)
-        except asyncio.CancelledError:
             await asyncio.wait({task})
-            if task.done() and not task.cancelled() and task.exception() is not None:
-                emit("transaction.failed", error=task.exception())
+        except asyncio.CancelledError:
+            task.add_done_callback(_tell_failure)
+            await asyncio.wait({task})
             raise
+        task.result()
 
     def settled_elsewhere(self, run: Run) -> None:
         """Take note that a run's success is committed; may be called from any thread."""
@@ -148,3 +148,8 @@ class Desk(Service):
                 emit("log.lines_dropped", job_id=of_run[0], lines=len(lines), error=error)
                 if isinstance(error, psycopg.OperationalError):
                     return
+
+
+def _tell_failure(task: asyncio.Future[object]) -> None:
+    if not task.cancelled() and task.exception() is not None:
+        emit("transaction.failed", error=task.exception())

@@ -53,11 +53,12 @@ class Link:
         """
         task = asyncio.ensure_future(self._run(call))
         try:
-            return await asyncio.shield(task)
+            await asyncio.wait({task})
         except asyncio.CancelledError:
             task.add_done_callback(_forget)
             await asyncio.wait({task})
             raise
+        return task.result()
 
     async def close(self) -> None:
         """Close the connection; a later call would open it again."""
