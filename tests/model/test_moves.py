@@ -151,6 +151,8 @@ class Queue(RuleBasedStateMachine):
             psycopg.connect(self.dsn, autocommit=True, prepare_threshold=None) for _ in range(3)
         ]
         self.sessions = [Verbs(connection) for connection in self.connections]
+        for connection in self.connections:
+            connection.execute("set jit = off")  # a look at every job is worth no compiling
         self.now = 0
         self.jobs: list[Job] = []
         self.leases: list[Lease] = []
