@@ -143,7 +143,9 @@ class Ranges:
         now = time.monotonic()
         for one, share in planned:
             quantum = min([share, *(rooms[kind] for kind in one.kinds if kind in rooms)])
-            if quantum <= 0 and now >= max(one.probe_at, self._probe_at):
+            if quantum <= 0 and one.kinds is _UNKNOWN:
+                quantum = 1  # it is seen once what its jobs are
+            elif quantum <= 0 and now >= max(one.probe_at, self._probe_at):
                 one.probe_at = now + PROBE_SECONDS
                 self._probe_at = now + 1 / PROBES_PER_SECOND
                 quantum = 1
