@@ -45,12 +45,15 @@ end $$
 class Verbs:
     """Calls functions of the schema hudhud with named arguments.
 
+    Impatient ones fail where they would have to wait for a lock (`is_impatient`).
+
     JSON is given as dicts (`payload`, `payloads`) or lists of them (`types`, `settlements`,
     `lines`). Rows come as named tuples.
     """
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self.connection = connection
+        self.is_impatient = False
 
     def rows(self, query: str, *params: object) -> list[Row]:
         """Return the rows of a query with %s placeholders."""
@@ -76,9 +79,23 @@ class Verbs:
         """Return the rows of a function's answer."""
         named = ", ".join(f"{name} => %({name})s" for name in args)
         values = {name: _sent(name, value) for name, value in args.items()}
-        with self.connection.cursor(row_factory=namedtuple_row) as cursor:
-            cursor.execute(f"select * from hudhud.{function}({named})".encode(), values)  # noqa: S608
+        statement = f"select * from hudhud.{function}({named})"  # noqa: S608
+        with self._patience(), self.connection.cursor(row_factory=namedtuple_row) as cursor:
+            cursor.execute(statement.encode(), values)
             return cursor.fetchall()
+
+    @contextmanager
+    def _patience(self) -> Iterator[None]:
+        """Let a function that has to wait for a lock fail at once, when that is asked for.
+
+        Set for a transaction, not for the session, which a pooler may hand to another test.
+        """
+        if not self.is_impatient:
+            yield
+            return
+        with self.connection.transaction():
+            self.connection.execute("set local lock_timeout = '1ms'")
+            yield
 
     def answer(self, function: str, /, **args: object) -> Row:
         """Return a function's one value, or its one row of several."""

@@ -298,7 +298,7 @@ def test_a_cancel_waits_for_no_handlers_transaction(sessions: Sessions) -> None:
     worker, handler, operator = sessions.open(), sessions.open(), sessions.open()
     worker.call("enqueue_many", types=["mail"], payloads=[{}] * 2)
     claim = worker.claim()
-    operator.connection.execute("set lock_timeout = '1ms'")
+    operator.is_impatient = True
     with handler.connection.transaction():
         handler.answer("settle", lease_id=claim.lease_id, place=1)
         assert [cancel(operator, job_id) for job_id in claim.job_ids] == ["requested"] * 2
@@ -309,7 +309,7 @@ def test_a_renewal_does_not_wait_for_a_cancel(sessions: Sessions) -> None:
     worker, operator = sessions.open(), sessions.open()
     job_id = worker.enqueue()
     claim = worker.claim_one()
-    worker.connection.execute("set lock_timeout = '1ms'")
+    worker.is_impatient = True
     with operator.connection.transaction():
         cancel(operator, job_id)
         renewed = worker.answer(

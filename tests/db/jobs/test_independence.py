@@ -55,7 +55,7 @@ def test_an_enqueue_is_not_delayed_by_an_open_one_into_the_same_range(
 
 def test_a_claimer_folds_new_ranges_while_enqueues_are_open(sessions: Sessions) -> None:
     first, second, claimer = sessions.open(), sessions.open(), sessions.open()
-    claimer.connection.execute("set lock_timeout = '1ms'")
+    claimer.is_impatient = True
     with first.connection.transaction():
         one(first, tenant_id="open")
         one(second, tenant_id="done")
@@ -68,7 +68,7 @@ def test_a_claimer_folds_new_ranges_while_enqueues_are_open(sessions: Sessions) 
 
 def test_an_enqueue_is_not_delayed_by_an_open_claim_finish_or_stage(sessions: Sessions) -> None:
     worker, other = sessions.open(), sessions.open()
-    other.connection.execute("set lock_timeout = '1ms'")
+    other.is_impatient = True
     one(worker)
     with worker.connection.transaction():
         claim = worker.claim_one()

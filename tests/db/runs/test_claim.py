@@ -308,7 +308,7 @@ def test_claimers_at_once_never_share_a_job_and_leave_none(sessions: Sessions) -
 def test_a_claim_skips_what_another_claim_holds_and_never_waits(sessions: Sessions) -> None:
     first, second = sessions.open(), sessions.open()
     fill(first, 4)
-    second.connection.execute("set lock_timeout = '1ms'")
+    second.is_impatient = True
     with first.connection.transaction():
         held = first.claim(2, **NORMAL)
         assert numbers(held) == [0, 1]

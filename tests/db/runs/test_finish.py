@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING
 
+import psycopg
 import pytest
 
 from tests.support.sessions import SECONDS
@@ -158,7 +159,7 @@ def test_a_rescue_leaves_alone_a_lease_that_is_being_finished(sessions: Sessions
     worker.take_clock()
     claim = claimed(worker)
     worker.advance(31)
-    rescuer.connection.execute("set lock_timeout = '1ms'")
+    rescuer.is_impatient = True
     with worker.connection.transaction():
         assert worker.finish(claim).settled == 1
         assert rescuer.answer("rescue") == (0, 0)
@@ -172,7 +173,7 @@ def test_a_rescuer_that_has_selected_the_lease_finds_it_finished(sessions: Sessi
     worker.take_clock()
     claim = claimed(worker)
     worker.advance(31)
-    rescuer.connection.execute("set default_transaction_isolation = 'repeatable read'")
+    rescuer.connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
     with rescuer.connection.transaction():
         chosen = rescuer.values("select id from hudhud.lease where locked_until <= hudhud.clock()")
         assert chosen == [claim.lease_id]

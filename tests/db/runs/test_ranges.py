@@ -66,7 +66,7 @@ def test_ten_thousand_enqueues_without_a_claimer_fold_to_their_ranges(db: Verbs)
 def test_claimers_at_once_wait_for_nobody_and_miss_no_range(sessions: Sessions) -> None:
     first, second = sessions.open(), sessions.open()
     first.enqueue(tenant_id="a")
-    second.connection.execute("set lock_timeout = '1ms'")
+    second.is_impatient = True
     with first.connection.transaction():
         assert pairs(first)[0] == [(2, "a")]
         told, newest = pairs(second)

@@ -78,7 +78,7 @@ def test_a_renewal_never_waits_and_counts_what_another_decides_as_its_own(
     worker.take_clock()
     claim, free = claimed(worker), claimed(worker)
     worker.advance(31)
-    worker.connection.execute("set lock_timeout = '1ms'")
+    worker.is_impatient = True
     with other.connection.transaction():
         if verb == "finish":
             other.finish(claim)

@@ -81,7 +81,7 @@ def test_no_rescue_takes_a_run_whose_handler_is_committing(sessions: Sessions) -
     handler.take_clock()
     claim = claimed(handler)
     handler.advance(3_600)
-    rescuer.connection.execute("set lock_timeout = '1ms'")
+    rescuer.is_impatient = True
     with handler.connection.transaction():
         assert settle(handler, claim) is True
         assert rescuer.answer("rescue") == (0, 0)
@@ -92,7 +92,7 @@ def test_no_rescue_takes_a_run_whose_handler_is_committing(sessions: Sessions) -
 def test_neighbours_in_a_lease_settle_side_by_side(sessions: Sessions) -> None:
     first, second = sessions.open(), sessions.open()
     claim = claimed(first, 2)
-    second.connection.execute("set lock_timeout = '1ms'")
+    second.is_impatient = True
     with first.connection.transaction():
         assert settle(first, claim, 1) is True
         assert settle(second, claim, 2) is True

@@ -85,7 +85,7 @@ def test_an_id_of_a_day_falls_between_its_bounds(db: Verbs) -> None:
 def test_making_days_waits_for_no_enqueue_and_no_enqueue_waits_for_it(own: Sessions) -> None:
     user, maintainer = own.open(), own.open()
     for db in (user, maintainer):
-        db.connection.execute("set lock_timeout = '1ms'")
+        db.is_impatient = True
     with user.connection.transaction():
         user.enqueue(idempotency_key="before")
         with maintainer.connection.transaction():
@@ -101,7 +101,7 @@ def test_a_users_open_transaction_is_not_stopped_by_closing_and_keeping_a_day(
 ) -> None:
     user, maintainer = own.open(), own.open()
     for db in (user, maintainer):
-        db.connection.execute("set lock_timeout = '1ms'")
+        db.is_impatient = True
     day = today(user) - timedelta(1)
     with user.connection.transaction():
         user.enqueue()

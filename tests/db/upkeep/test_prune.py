@@ -104,7 +104,7 @@ def test_a_prune_waits_for_nobody_who_takes_a_key(sessions: Sessions) -> None:
     pruner.take_clock()
     keyed(pruner, 3)
     pruner.advance(60)
-    pruner.connection.execute("set lock_timeout = '1ms'")
+    pruner.is_impatient = True
     with user.connection.transaction():
         user.enqueue(idempotency_key="k0001")
         assert pruner.answer("prune") == 2

@@ -185,7 +185,7 @@ def test_rescuers_at_once_share_the_leases_and_wait_for_nobody(sessions: Session
     for _ in range(3):
         db.claim_one()
     db.advance(31)
-    other.connection.execute("set lock_timeout = '1ms'")
+    other.is_impatient = True
     with db.connection.transaction():
         assert db.answer("rescue", max_leases=2) == (2, 0)
         assert other.answer("rescue") == (1, 0)

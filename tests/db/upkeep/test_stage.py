@@ -90,7 +90,7 @@ def test_stagers_at_once_share_the_work_and_wait_for_nobody(sessions: Sessions) 
     db.take_clock()
     later(db, *[1] * 10)
     db.advance(10)
-    other.connection.execute("set lock_timeout = '1ms'")
+    other.is_impatient = True
     with db.connection.transaction():
         assert db.answer("stage", max_jobs=6) == 6
         assert other.answer("stage", max_jobs=6) == 4
