@@ -143,6 +143,21 @@ def test_a_refusal_names_the_position_and_nothing_is_enqueued(
     assert db.values("select key from hudhud.idempotency") == []
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [{"payloads": [{"n": 1}, Jsonb([])]}, {"lanes": ["high", "urgent"]}, {"versions": [1, 0]}],
+    ids=str,
+)
+def test_a_job_that_exists_already_is_held_to_the_same_rules_as_a_new_one(
+    db: Verbs, wrong: dict[str, Any]
+) -> None:
+    """As for a single job: a caller's mistake does not hide behind a key."""
+    many(db, 2, idempotency_keys=["a", "b"])
+    with db.refused("HH001", "position 2"):
+        many(db, 2, idempotency_keys=["a", "b"], **wrong)
+    assert len(jobs(db)) == 2
+
+
 def test_the_first_bad_payload_is_named_by_its_place_in_the_batch(db: Verbs) -> None:
     contract = {"type": "mail", "version": 1, "schema": {"required": {"n": "integer"}}}
     db.call("announce", types=[contract])

@@ -1,8 +1,11 @@
--- Write jobs that share every option but payload, key and id. Their keys are taken already.
--- Raises: as enqueue; places gives the position that an error names.
+-- Check jobs that share every option but payload, key and id, and write those that are new. Their keys are taken already.
+-- Parameters: places: the position in the batch, for errors; null when that is the same. are_new: false for a job that exists
+--   already; null when all are new.
+-- Raises: as enqueue.
 -- Touches: job, ready or scheduled, range_new. Called by: enqueue_many.
 create or replace function hudhud.enqueue_alike(
-    options hudhud.job_options, ids uuid[], payloads jsonb[], keys text[], places bigint[], notify boolean)
+    options hudhud.job_options, ids uuid[], payloads jsonb[], keys text[], places bigint[], notify boolean,
+    are_new boolean[] default null)
 returns void language plpgsql
 set search_path = pg_catalog, pg_temp as $$
 declare
@@ -40,6 +43,14 @@ begin
         perform hudhud.refuse_payload(options.type, options.version, bad.doc, format(' at position %s', coalesce(places[bad.n], bad.n)));
     end loop;
 
+    if are_new is not null then
+        select array_agg(a.id order by a.n), array_agg(a.payload order by a.n), array_agg(a.key order by a.n)
+        into ids, payloads, keys
+        from unnest(ids, payloads, keys, are_new) with ordinality a(id, payload, key, is_new, n) where a.is_new;
+        if ids is null then
+            return;
+        end if;
+    end if;
     insert into hudhud.job (
         id, shard, version, lane, max_attempts, created_at, available_at, expires_at, tenant_id, type, queue, payload,
         idempotency_key, correlation_id, traceparent, tags)

@@ -26,6 +26,7 @@ declare
     are_alike boolean := 1 >= all (array_remove(widths, null));
     keys text[];
     holders uuid[];
+    are_new boolean[];
     batch record;
 begin
     ids := '{}';
@@ -70,17 +71,21 @@ begin
         from unnest(ids) with ordinality a(id, n) join unnest(holders) with ordinality h(holder, n) using (n);
     end if;
 
-    if are_alike and true <> all (deduplicated) then
+    if true = any (deduplicated) then
+        are_new := array(select not known from unnest(deduplicated) with ordinality d(known, n) order by n);
+    end if;
+    if are_alike then
         perform hudhud.enqueue_alike(
             row(types[1], coalesce(versions[1], 1), coalesce(tenant_ids[1], 'default'), queues[1], lanes[1],
                 coalesce(on_conflicts[1], 'return_existing'), coalesce(available_at[1], now + delays[1]), expires_at[1],
                 max_attempts[1], correlation_ids[1], traceparents[1], hudhud.json_texts(tags[1]))::hudhud.job_options,
-            ids, payloads, keys, null, notify);
+            ids, payloads, keys, null, notify, are_new);
         return;
     end if;
     for batch in
         select item.options, array_agg(item.id order by item.n) as ids, array_agg(item.payload order by item.n) as payloads,
-               array_agg(item.key order by item.n) as keys, array_agg(item.n order by item.n) as places
+               array_agg(item.key order by item.n) as keys, array_agg(item.n order by item.n) as places,
+               case when are_new is not null then array_agg(are_new[item.n] order by item.n) end as are_new
         from (
             select n, ids[n] as id, payloads[n] as payload, keys[n] as key,
                    row(hudhud.pick(types, n), coalesce(hudhud.pick(versions, n), 1),
@@ -90,11 +95,10 @@ begin
                        hudhud.pick(max_attempts, n), hudhud.pick(correlation_ids, n), hudhud.pick(traceparents, n),
                        hudhud.json_texts(hudhud.pick(tags, n)))::hudhud.job_options as options
             from generate_series(1, amount) n
-            where not deduplicated[n]
         ) item
         group by item.options
         order by min(item.n)
     loop
-        perform hudhud.enqueue_alike(batch.options, batch.ids, batch.payloads, batch.keys, batch.places, notify);
+        perform hudhud.enqueue_alike(batch.options, batch.ids, batch.payloads, batch.keys, batch.places, notify, batch.are_new);
     end loop;
 end $$;
