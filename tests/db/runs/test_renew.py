@@ -76,7 +76,9 @@ def test_a_renewal_never_waits_and_counts_what_another_decides_as_its_own(
 ) -> None:
     worker, other = sessions.open(), sessions.open()
     worker.take_clock()
-    claim, free = claimed(worker), claimed(worker)
+    claim = claimed(worker)
+    worker.advance(1)
+    free = claimed(worker)
     worker.advance(31)
     worker.is_impatient = True
     with other.connection.transaction():
