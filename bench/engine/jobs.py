@@ -33,6 +33,12 @@ def announce(connection: psycopg.Connection[tuple[Any, ...]]) -> None:
     driver.run(connection, runs.announce(app.registry.announcement()))
 
 
+def meet(connection: psycopg.Connection[tuple[Any, ...]]) -> None:
+    """Enqueue one job and fold in its scan range, as a worker does within its first second."""
+    load(connection, 1)
+    driver.run(connection, runs.ranges("default"))
+
+
 def load(connection: psycopg.Connection[tuple[Any, ...]], amount: int, *, first: int = 0) -> float:
     """Enqueue jobs in bulk; return the seconds that it took."""
     began = time.monotonic()

@@ -71,6 +71,7 @@ def measure(server: Server, size: Size, say: Callable[[str], None]) -> Iterator[
             with server.database() as database:
                 with database.connect() as connection:
                     jobs.announce(connection)
+                    jobs.meet(connection)
                     connection.execute(_MAKE_BUSINESS.encode())
                     if not variant.is_notifying:
                         connection.execute(_BUSY.encode())

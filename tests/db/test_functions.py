@@ -138,8 +138,13 @@ def test_instants_come_from_the_one_clock() -> None:
 
 @EACH
 def test_what_must_use_an_index_is_never_compiled(file: File) -> None:
-    """Before PostgreSQL 18 a scan that is off costs 1e10, and for that each plan was compiled."""
-    assert ("set enable_seqscan = off" in file.body) is ("set jit = off" in file.body)
+    """Before PostgreSQL 18 a scan that is off costs 1e10, and for that each plan was compiled.
+
+    Of `enqueue` each setting costs one part in a hundred, and all it reads it finds by a primary
+    key: no plan of it is dear enough.
+    """
+    is_compiled = file.name != "enqueue" and "set jit = off" not in file.body
+    assert ("set enable_seqscan = off" in file.body) is not is_compiled
 
 
 def test_final_outcomes_are_the_same_everywhere() -> None:

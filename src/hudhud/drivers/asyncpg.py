@@ -22,7 +22,7 @@ class Connection(Protocol):
 
 async def arun(connection: Connection, statement: Statement[T]) -> T:
     """Run a statement on a connection, in the transaction that it is in."""
-    with named_errors():
+    with named_errors:
         rows = await connection.fetch(statement.sql(_mark), *statement.values)
         return statement.answer(rows, rows[0].keys() if rows else ())
 

@@ -6,7 +6,6 @@ retries nothing. What the server refuses leaves the transaction as PostgreSQL le
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -15,8 +14,6 @@ from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 from hudhud.errors import ConfigError, from_sqlstate
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
-
     from hudhud.store.call import Statement
 
 T = TypeVar("T")
@@ -77,6 +74,11 @@ def pick_driver(connection: object, *, is_async: bool) -> Driver:
         ConfigError: When no driver knows it (lists what is supported), or it is of the other sort.
     """
     connection_class: type = type(connection)
+    return _pick_driver(connection_class, is_async)
+
+
+@cache
+def _pick_driver(connection_class: type, is_async: bool) -> Driver:  # noqa: FBT001 - part of a key
     kind = kind_of(connection_class)
     name = f"{connection_class.__module__}.{connection_class.__qualname__}"
     if kind is None:
@@ -101,16 +103,24 @@ def kind_of(connection_class: type) -> Kind | None:
     return None
 
 
-@contextmanager
-def named_errors() -> Generator[None]:
-    """Turn a server error that has a name of ours into that; the driver's own becomes its cause."""
-    try:
-        yield
-    except Exception as error:
-        ours = from_sqlstate(_sqlstate(error), _message(error))
-        if ours is None:
-            raise
-        raise ours from error
+class NamedErrors:
+    """Turns a server error that has a name of ours into that; the driver's own becomes its cause.
+
+    A class, as a context manager made of a generator costs each enqueue most of a microsecond.
+    """
+
+    def __enter__(self) -> None:
+        """Begin a statement."""
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        """Raise our error, if the statement's has one."""
+        if isinstance(error, Exception):
+            ours = from_sqlstate(_sqlstate(error), _message(error))
+            if ours is not None:
+                raise ours from error
+
+
+named_errors = NamedErrors()
 
 
 def _server_error(error: BaseException) -> BaseException:

@@ -39,7 +39,7 @@ class Connection(Protocol):
 
 def run(connection: Connection, statement: Statement[T]) -> T:
     """Run a statement on a connection, in the transaction that it is in."""
-    with named_errors(), connection.cursor() as cursor:
+    with named_errors, connection.cursor() as cursor:
         cursor.execute(statement.sql(_mark), statement.named)
         return statement.answer(cursor.fetchall(), (one[0] for one in cursor.description or ()))
 

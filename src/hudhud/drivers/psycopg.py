@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 def run(connection: Connection[Any], statement: Statement[T]) -> T:
     """Run a statement on a connection, in the transaction that it is in."""
-    with named_errors(), connection.cursor(row_factory=tuple_row) as cursor:
+    with named_errors, connection.cursor(row_factory=tuple_row) as cursor:
         cursor.execute(statement.sql(_mark).encode(), statement.named)
         return statement.answer(cursor.fetchall(), _names(cursor))
 
@@ -29,7 +29,7 @@ async def arun(
     connection: AsyncConnection[Any], statement: Statement[T], *, binary: bool = False
 ) -> T:
     """As `run`, on an asynchronous connection; binary answers are read faster."""
-    with named_errors():
+    with named_errors:
         async with connection.cursor(row_factory=tuple_row, binary=binary) as cursor:
             await cursor.execute(statement.sql(_mark).encode(), statement.named)
             return statement.answer(await cursor.fetchall(), _names(cursor))

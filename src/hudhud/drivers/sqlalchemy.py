@@ -21,14 +21,14 @@ T = TypeVar("T")
 
 def run(connection: Connection | Session, statement: Statement[T]) -> T:
     """Run a statement on a connection or session, in the transaction that it is in."""
-    with named_errors():
+    with named_errors:
         result = connection.execute(_clause(statement))
         return statement.answer(result.fetchall(), result.keys())
 
 
 async def arun(connection: AsyncConnection | AsyncSession, statement: Statement[T]) -> T:
     """As `run`, on an asynchronous connection or session."""
-    with named_errors():
+    with named_errors:
         result = await connection.execute(_clause(statement))
         return statement.answer(result.fetchall(), result.keys())
 

@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from hudhud.domain import payload
-from hudhud.domain.job import Enqueued, check
+from hudhud.domain.job import Enqueued, check, is_plain
 from hudhud.errors import InvalidJobError
 from hudhud.store.call import Arg, Call, given, nothing, one
 
@@ -44,27 +44,12 @@ def enqueue(new_job: NewJob, *, notify: bool = True) -> Call[Enqueued]:
     Source: sql/functions/jobs/enqueue.sql
     """
     check(new_job)
-    args = given(
+    contract = (
         Arg("type", "text", new_job.type),
         Arg("payload", "jsonb", payload.dump(new_job.payload)),
-        Arg("version", "integer", _unless(1, new_job.version)),
-        Arg("tenant_id", "text", _unless("default", new_job.tenant_id)),
-        Arg("queue", "text", new_job.queue),
-        Arg("lane", "text", new_job.lane),
-        Arg("idempotency_key", "text", new_job.idempotency_key),
-        Arg("on_conflict", "text", _unless("return_existing", new_job.on_conflict)),
-        Arg("unique_for", "interval", _interval(new_job.unique_for_seconds)),
-        Arg("unique_by", "text[]", _names(new_job.unique_by)),
-        Arg("available_at", "timestamptz", new_job.available_at),
-        Arg("delay", "interval", _interval(new_job.delay_seconds)),
-        Arg("expires_at", "timestamptz", new_job.expires_at),
-        Arg("max_attempts", "integer", new_job.max_attempts),
-        Arg("correlation_id", "text", new_job.correlation_id),
-        Arg("traceparent", "text", new_job.traceparent),
-        Arg("tags", "text[]", list(new_job.tags) or None),
-        Arg("notify", "boolean", None if notify else False),
     )
-    return Call("enqueue", args, _enqueued)
+    options = () if notify and is_plain(new_job) else _options(new_job, notify=notify)
+    return Call("enqueue", contract + options, _enqueued)
 
 
 def enqueue_many(new_jobs: Sequence[NewJob], *, notify: bool = True) -> Call[list[Enqueued]]:
@@ -197,6 +182,27 @@ def resubmit(
 def _unless(default: object, value: object) -> object:
     """Leave out what the function has as its default: a shorter statement is read faster."""
     return None if value == default else value
+
+
+def _options(new_job: NewJob, *, notify: bool) -> tuple[Arg, ...]:
+    return given(
+        Arg("version", "integer", _unless(1, new_job.version)),
+        Arg("tenant_id", "text", _unless("default", new_job.tenant_id)),
+        Arg("queue", "text", new_job.queue),
+        Arg("lane", "text", new_job.lane),
+        Arg("idempotency_key", "text", new_job.idempotency_key),
+        Arg("on_conflict", "text", _unless("return_existing", new_job.on_conflict)),
+        Arg("unique_for", "interval", _interval(new_job.unique_for_seconds)),
+        Arg("unique_by", "text[]", _names(new_job.unique_by)),
+        Arg("available_at", "timestamptz", new_job.available_at),
+        Arg("delay", "interval", _interval(new_job.delay_seconds)),
+        Arg("expires_at", "timestamptz", new_job.expires_at),
+        Arg("max_attempts", "integer", new_job.max_attempts),
+        Arg("correlation_id", "text", new_job.correlation_id),
+        Arg("traceparent", "text", new_job.traceparent),
+        Arg("tags", "text[]", list(new_job.tags) or None),
+        Arg("notify", "boolean", None if notify else False),
+    )
 
 
 def _act(job_id: UUID, *, actor: str, reason: str | None, tenant_id: str | None) -> tuple[Arg, ...]:

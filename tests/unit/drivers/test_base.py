@@ -94,7 +94,7 @@ def wrapped(error: Exception) -> list[Exception]:
 
 @pytest.mark.parametrize("error", wrapped(ServerError("HH003")))
 def test_a_state_of_ours_is_found_in_whatever_carries_it(error: Exception) -> None:
-    with pytest.raises(DuplicateJobError) as caught, base.named_errors():
+    with pytest.raises(DuplicateJobError) as caught, base.named_errors:
         raise error
     assert str(caught.value) == "the server's words"
     assert caught.value.__cause__ is error
@@ -104,7 +104,7 @@ def test_a_state_of_ours_is_found_in_whatever_carries_it(error: Exception) -> No
     "error", [*wrapped(ServerError("23505")), *wrapped(ServerError(None)), ValueError("x")]
 )
 def test_a_foreign_error_stays_what_it_is(error: Exception) -> None:
-    with pytest.raises(type(error)) as caught, base.named_errors():
+    with pytest.raises(type(error)) as caught, base.named_errors:
         raise error
     assert caught.value is error
     assert not isinstance(error, HudhudError)

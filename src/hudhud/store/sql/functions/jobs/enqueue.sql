@@ -15,7 +15,7 @@ create or replace function hudhud.enqueue(
     correlation_id text default null, traceparent text default null, tags text[] default null, notify boolean default true,
     out id uuid, out deduplicated boolean)
 language plpgsql security definer
-set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off set plan_cache_mode = force_generic_plan as $$
+set search_path = pg_catalog, pg_temp set enable_seqscan = off as $$
 #variable_conflict use_variable
 declare
     seen record;
@@ -23,26 +23,32 @@ declare
 begin
     -- One look for all there is to know, which also says what is surely fine: every statement and expression of a function
     -- costs, and an ordinary enqueue needs three.
-    select c.*,
+    select hudhud.new_id() as id, hudhud.clock() as now, c.*,
            exists (select from hudhud.range r
                    where r.shard = 0 and r.queue = c.of_queue and r.lane = c.of_lane and r.tenant_id = enqueue.tenant_id) as is_known,
            exists (select from hudhud.queue q where q.name = c.of_queue and q.busy_until > clock_timestamp()) as is_busy
     into seen
     from (
-        select hudhud.new_id() as id, hudhud.clock() as now, t.type is not null as is_announced,
-               coalesce(queue, t.queue, 'default') as of_queue,
-               case when lane is null then coalesce(t.lane, 2::smallint) else hudhud.lane_number(lane) end as of_lane,
-               coalesce(max_attempts, t.max_attempts, 20) as attempts_max,
-               coalesce(t.type is not null and octet_length(tenant_id) between 1 and 200 and on_conflict = 'return_existing', false)
-                   and coalesce(queue, lane, idempotency_key, correlation_id, traceparent) is null
-                   and max_attempts is null and available_at is null and delay is null and expires_at is null
-                   and unique_by is null and tags is null as is_plain,
+        select true as is_announced, coalesce(queue, t.queue) as of_queue,
+               case when lane is null then t.lane else hudhud.lane_number(lane) end as of_lane,
+               coalesce(max_attempts, t.max_attempts) as attempts_max,
+               coalesce(octet_length(tenant_id) between 1 and 200 and on_conflict = 'return_existing', false)
+                   and num_nonnulls(queue, lane, idempotency_key, unique_by, available_at, delay, expires_at, max_attempts,
+                                    correlation_id, traceparent, tags) = 0 as is_plain,
                coalesce(jsonb_typeof(payload) = 'object' and octet_length(payload::text) <= 1000
                         and (t.guard is null or payload @@ t.guard)
-                        and coalesce(t.is_open or payload - t.field_names = '{}', true), false) as is_fine
-        from (values (1)) one
-        left join hudhud.job_type t on t.type = enqueue.type and t.version = enqueue.version
+                        and (t.is_open or payload - t.field_names = '{}'), false) as is_fine
+        from hudhud.job_type t
+        where t.type = enqueue.type and t.version = enqueue.version
     ) c;
+    if not found then
+        select hudhud.new_id() as id, hudhud.clock() as now, false as is_announced, coalesce(queue, 'default') as of_queue,
+               case when lane is null then 2::smallint else hudhud.lane_number(lane) end as of_lane,
+               coalesce(max_attempts, 20) as attempts_max, false as is_plain, false as is_fine, false as is_known,
+               exists (select from hudhud.queue q
+                       where q.name = coalesce(queue, 'default') and q.busy_until > clock_timestamp()) as is_busy
+        into seen;
+    end if;
     if not seen.is_plain then
         available_at := coalesce(available_at, seen.now + delay);
         perform hudhud.check_options(
