@@ -34,7 +34,7 @@ class WorkerConfig:
     processes: int = 1
     concurrency: int = 100  # async handlers at once
     threads: int = 16  # plain functions at once
-    connections: int = 4  # for claims, finishes and ctx.transaction(); renewal has its own
+    connections: int = 4  # for ctx.transaction(), at once; claims, ends and renewal have their own
     batch_jobs_max: int = 1000
     lease_seconds: int = 30
     poll_seconds_min: float = 0.002  # while jobs come thick

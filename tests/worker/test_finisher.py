@@ -87,6 +87,9 @@ async def test_an_end_that_the_database_refuses_is_recorded_bare_and_its_neighbo
         async with working(application, database):
             await jobs.until_ended(refused, failed, fine)
         assert await jobs.ends(refused) == [Ended(1, 1, "fail", "unrecordable")]
+        # Not what it was, which was refused, but what refused it.
+        reason = await jobs.value("select error from hudhud.outcome where job_id = %s", refused)
+        assert reason.endswith("could not be recorded: CheckViolation.")
         assert await jobs.ends(failed) == [Ended(1, 1, "fail", "permanent")]
         assert await jobs.result(fine) == 7
     assert told.of("finish.unrecordable")

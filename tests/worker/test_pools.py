@@ -20,7 +20,7 @@ from typing_extensions import override
 from hudhud.errors import LeaseLostError, Retryable
 from hudhud.worker.handler import define
 from hudhud.worker.pools import Pools
-from hudhud.worker.processes import ProcessDiedError
+from hudhud.worker.processes import ProcessDiedError, UnsentResultError
 from tests.support.wait import auntil
 
 if TYPE_CHECKING:
@@ -91,6 +91,20 @@ def give_up(_: object) -> None:
     raise Retryable("later", after_seconds=30.0)  # noqa: EM101 - a handler's one line
 
 
+class ComesNotBack:
+    @override
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[str]]:
+        return int, ("no number",)
+
+
+def return_lambda(_: object) -> Callable[[], None]:
+    return lambda: None
+
+
+def return_what_comes_not_back(_: object) -> ComesNotBack:
+    return ComesNotBack()
+
+
 def leave(_: object) -> None:
     raise SystemExit(1)
 
@@ -123,15 +137,6 @@ def pools(worn: list[str]) -> Iterator[Pools]:
     pools.close()
 
 
-async def test_an_async_handler_runs_on_the_loop(pools: Pools) -> None:
-    async def handle(ctx: object, name: str) -> tuple[object, str, int]:
-        return ctx, name, threading.get_ident()
-
-    ctx = StandIn()
-    result = await pools.run(define("t", handle), ctx, {"name": "x"})
-    assert result == (ctx, "x", threading.get_ident())
-
-
 async def test_a_plain_function_runs_in_a_thread_with_the_context_variables(pools: Pools) -> None:
     def handle(_: object) -> tuple[str, bool]:
         return PLACE.get(), threading.get_ident() == loop_thread
@@ -155,18 +160,21 @@ async def test_what_a_thread_raises_never_ends_more_than_its_run(
     assert caught.value.__cause__ is error
 
 
-async def test_a_plain_function_begins_when_a_thread_is_free_and_says_so(pools: Pools) -> None:
+async def test_a_plain_function_begins_when_a_thread_is_free(pools: Pools) -> None:
     release = threading.Event()
-    handler = define("t", lambda _: release.wait(60), kind="thread")
     started: list[int] = []
-    tasks = [
-        asyncio.ensure_future(pools.run(handler, None, {}, on_start=partial(started.append, n)))
-        for n in range(6)
-    ]
+
+    def wait(_: object, n: int) -> None:
+        started.append(n)
+        release.wait(60)
+
+    handler = define("t", wait)
+    tasks = [asyncio.ensure_future(pools.run(handler, None, {"n": n})) for n in range(6)]
     await auntil(lambda: len(started) == 4)
     release.set()
     await asyncio.gather(*tasks)
-    assert started == [0, 1, 2, 3, 4, 5]
+    assert sorted(started) == [0, 1, 2, 3, 4, 5]
+    assert set(started[:4]) == {0, 1, 2, 3}
 
 
 async def test_a_run_given_up_keeps_its_thread_until_the_function_returns(
@@ -182,10 +190,12 @@ async def test_a_run_given_up_keeps_its_thread_until_the_function_returns(
     assert pools.lost_threads == 1
     assert worn == ["worn"]  # one of four is a quarter
     started: list[int] = []
-    others = [
-        asyncio.ensure_future(pools.run(handler, None, {}, on_start=partial(started.append, 1)))
-        for _ in range(4)
-    ]
+
+    def wait(_: object) -> None:
+        started.append(1)
+        release.wait(60)
+
+    others = [asyncio.ensure_future(pools.run(define("t", wait), None, {})) for _ in range(4)]
     await auntil(lambda: len(started) == 3)
     assert not any(task.done() for task in others)
     release.set()
@@ -282,6 +292,16 @@ async def test_an_exception_that_cannot_be_pickled_keeps_its_class(pools: Pools)
     with pytest.raises(Refused, match="418 teapot") as caught:
         await pools.run(handler, StandIn(), {})
     assert handler.class_of(caught.value) == "permanent"
+
+
+@pytest.mark.parametrize("function", [return_lambda, return_what_comes_not_back])
+async def test_a_result_that_crosses_no_process_is_refused_not_retried(
+    pools: Pools, function: Callable[..., object]
+) -> None:
+    handler = define("t", function, kind="process")
+    with pytest.raises(UnsentResultError, match="cannot be sent"):
+        await pools.run(handler, StandIn(), {})
+    assert await pools.run(define("t", decorated.function, kind="process"), StandIn(), {})
 
 
 @pytest.mark.parametrize("function", [leave, transact])

@@ -263,6 +263,12 @@ class UnprintableError(Exception):
         raise RuntimeError(message)
 
 
+class LeavingError(Exception):
+    @override
+    def __str__(self) -> str:
+        raise SystemExit(3)
+
+
 def _nested(levels: int) -> BaseException:
     error: BaseException = ValueError("innermost")
     for _ in range(levels):
@@ -278,6 +284,7 @@ def _nested(levels: int) -> BaseException:
         (ValueError("x" * 10_000_000), "xxx"),
         (ValueError(b"\xff\x00" * 50_000), "xff"),
         (UnprintableError(), "UnprintableError: its text could not be read"),
+        (LeavingError(), "LeavingError: its text could not be read"),
         (_nested(500), "ExceptionGroup"),
         (SystemExit(3), "SystemExit"),
         (KeyboardInterrupt(), "KeyboardInterrupt"),

@@ -10,6 +10,7 @@ import psycopg
 import pytest
 
 from hudhud.config import WorkerConfig
+from hudhud.worker.handler import define
 from hudhud.worker.worker import Addresses, Worker
 from tests.support.application import Application, working
 from tests.support.jobs import Ended, Jobs, watching
@@ -124,6 +125,21 @@ async def test_a_result_that_cannot_be_kept_ends_its_own_job_and_no_other(
         assert await jobs.until_ended(fine, refused) == ["succeeded", "dead"]
         assert await jobs.code(refused) == "result_refused"
         assert await jobs.result(fine) == "fine"
+
+
+def make_lambda(_: Context) -> object:
+    return lambda: None
+
+
+async def test_a_result_that_leaves_no_process_ends_its_job_as_any_other(
+    database: str, jobs: Jobs
+) -> None:
+    """It was retried, and the work done again, 20 times."""
+    application = Application(define("count", make_lambda, kind="process"))
+    async with working(application, database):
+        refused = await jobs.add("count")
+        assert await jobs.until_ended(refused) == ["dead"]
+        assert await jobs.code(refused) == "result_refused"
 
 
 @pytest.mark.parametrize("payload", [{}, {"name": 7}, {"name": "Ada", "age": 36}])

@@ -38,7 +38,7 @@ class Failure:
 
 
 def describe(error: BaseException) -> Failure:
-    """Return what to keep of an exception; never raises an Exception of its own.
+    """Return what to keep of an exception; never raises one of its own.
 
     The code is the verdict's own, else the class's name in snake_case. The fingerprint is equal for
     failures of one code whose class, place in the code and message (numbers aside) are equal.
@@ -48,7 +48,7 @@ def describe(error: BaseException) -> Failure:
         lines = [_line(one) for one in _chain(error)]
         text = _bounded("\n".join([*lines, *_frames(error)]), TEXT_CHARACTERS_MAX)
         return Failure(code, text, _fingerprint(code, error, lines[0]))
-    except Exception:  # noqa: BLE001 - the last resort: whatever its text did, the failure is kept
+    except BaseException:  # noqa: BLE001 - the last resort: even when its text would exit, it is kept
         name = clean(str(type.__dict__["__name__"].__get__(type(error))))[:200]
         text = f"{name}: its text could not be read"
         return Failure(code_of(name), text, _digest(text))

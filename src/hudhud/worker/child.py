@@ -46,6 +46,12 @@ class Returned(NamedTuple):
     result: object
 
 
+class Unsent(NamedTuple):
+    """The handler returned something that does not cross processes."""
+
+    reason: str
+
+
 class Raised(NamedTuple):
     """The handler raised: the exception pickled, or None where it cannot be, and its traceback."""
 
@@ -120,9 +126,18 @@ def _answer(request: Request, pipe: Connection) -> None:
     try:
         function = _find(request.module, request.qualname)
         result = function(ProcessContext(pipe=pipe, **request.facts), **request.payload)
-        pipe.send(Returned(result))
     except BaseException as error:  # noqa: BLE001 - whatever it is, it is the run's outcome
         pipe.send(_raised(error))
+    else:
+        pipe.send(_returned(result))
+
+
+def _returned(result: object) -> Returned | Unsent:
+    try:
+        pickle.loads(pickle.dumps(result))  # noqa: S301 - bytes of our own
+    except BaseException as error:  # noqa: BLE001 - the work is done, whatever the result is
+        return Unsent(f"$ is of type {type(result).__name__}, which cannot be sent: {_text(error)}")
+    return Returned(result)
 
 
 def _find(module: str, qualname: str) -> Callable[..., object]:
@@ -144,7 +159,7 @@ def _raised(error: BaseException) -> Raised:
 def _text(error: BaseException) -> str:
     try:
         return str(error)
-    except Exception:  # noqa: BLE001 - an exception that cannot be printed is still an outcome
+    except BaseException:  # noqa: BLE001 - an exception that cannot be printed is still an outcome
         return "(its text cannot be made)"
 
 

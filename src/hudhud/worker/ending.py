@@ -31,20 +31,33 @@ def of_result(run: Run, result: object) -> Settlement:
     try:
         text = dump_value(result, bytes_max=RESULT_BYTES_MAX)
     except HudhudError as error:
-        return _refused(run, "result_refused", error)
+        return of_refused_result(run, error)
     return _settlement(run, Outcome.SUCCEED, result=text)
 
 
+def of_refused_result(run: Run, error: HudhudError) -> Settlement:
+    """Settle a success whose result cannot be kept."""
+    return _refused(run, "result_refused", error)
+
+
 def of_error(run: Run, handler: AnyHandler, error: BaseException) -> Settlement:
-    """Settle a run that ended with an exception; never raises an Exception.
+    """Settle a run that ended with an exception; never raises one.
 
     An exception whose class forgot to make it whole, so that its own attributes are missing or of
     another type, is settled all the same.
     """
     try:
         return _of_error(run, handler, error)
-    except Exception:  # noqa: BLE001 - a run that cannot be settled would be running for ever
-        settlement = _settlement(run, Outcome.RETRY, code="unrecordable", error_class="retryable")
+    except BaseException:  # noqa: BLE001 - a run that cannot be settled would be running for ever
+        failure = describe(error)
+        settlement = _settlement(
+            run,
+            Outcome.RETRY,
+            code="unrecordable",
+            error=failure.text,
+            fingerprint=failure.fingerprint,
+            error_class="retryable",
+        )
         return replace(settlement, delay_seconds=_LAST_RESORT_SECONDS)
 
 
@@ -103,8 +116,8 @@ def hand_back(run: Run, code: str, *, delay_seconds: float = 0.0) -> Settlement:
     return _settlement(run, Outcome.HAND_BACK, code=code, delay_seconds=delay_seconds)
 
 
-def last_resort(settlement: Settlement) -> Settlement:
-    """Reduce a settlement that the database would not take to what it surely takes."""
+def last_resort(settlement: Settlement, error: Exception) -> Settlement:
+    """Reduce a settlement that the database would not take, with this error, to what it takes."""
     is_success = settlement.outcome is Outcome.SUCCEED
     outcome = Outcome.RETRY if is_success else settlement.outcome
     goes_on = outcome in (Outcome.RETRY, Outcome.SNOOZE, Outcome.HAND_BACK)
@@ -113,6 +126,7 @@ def last_resort(settlement: Settlement) -> Settlement:
         settlement.position,
         outcome,
         code="unrecordable",
+        error=f"What the run came to could not be recorded: {type(error).__name__}.",
         delay_seconds=_LAST_RESORT_SECONDS if goes_on else None,
     )
 

@@ -80,7 +80,11 @@ class Finisher(Service):
         """Do something that ends in a settlement; `is_idle` waits for it."""
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._done)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._wake.set()
 
     async def end_transaction(self, batch: Batch, position: int) -> None:
         """End a handler's transaction at the server, so that the fence it holds is free."""
@@ -92,8 +96,11 @@ class Finisher(Service):
         self.mark_ready()
         backoff = Backoff()
         while True:
-            async with self.until_stop():
+            if self.is_stopping and self._tasks:
                 await self._wake.wait()
+            else:
+                async with self.until_stop():
+                    await self._wake.wait()
             self._wake.clear()
             if self._touched:
                 try:
@@ -186,7 +193,7 @@ class Finisher(Service):
         except Exception as error:
             if not _is_refusal(error):
                 raise
-            return await self._link.run(call(ending.last_resort(settlement)))
+            return await self._link.run(call(ending.last_resort(settlement, error)))
 
     def _report(self, answer: runs.Finished, touched: Iterable[Batch]) -> None:
         if answer.refused or answer.lost_leases:

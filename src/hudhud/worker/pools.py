@@ -1,4 +1,4 @@
-"""Where a handler runs: on the event loop, in a thread, or in a process of its own."""
+"""Where a handler runs that is no coroutine: in a thread, or in a process of its own."""
 
 from __future__ import annotations
 
@@ -40,37 +40,26 @@ class Pools:
         handler: AnyHandler,
         ctx: Any,  # noqa: ANN401 - handed on to the handler as it is
         payload: Mapping[str, Any],
-        *,
-        on_start: Callable[[], None] | None = None,
     ) -> object:
         """Run a handler and return its result.
 
-        Cancelling this ends an async handler as any task, kills a process, and leaves a thread to
-        itself: tell the context first that its run is over.
+        Cancelling this kills a process, and leaves a thread to itself: tell the context first that
+        its run is over.
 
         Args:
-            handler: What to run; its `kind` says where.
+            handler: What to run; its `kind` says where, and is "thread" or "process".
             ctx: The run's `Context`. In a thread it is the same object; a process gets its facts,
                 and what it logs there is logged here.
             payload: The fields to call the handler with.
-            on_start: Called on the loop just before the handler begins: its time limit begins
-                here, not with the wait for a thread.
 
         Raises:
             ProcessDiedError: The handler's process died.
+            UnsentResultError: What the handler returned does not cross processes.
             Exception: What the handler raised.
         """
-        match handler.kind:
-            case "async":
-                if on_start is not None:
-                    on_start()
-                return await handler.function(ctx, **payload)
-            case "thread":
-                function = partial(handler.function, ctx, **payload)
-                return await self._threads.run(function, on_start=on_start)
-            case "process":
-                request = _request(handler, ctx, payload)
-                return await self._processes.run(request, partial(_report, ctx), on_start=on_start)
+        if handler.kind == "thread":
+            return await self._threads.run(partial(handler.function, ctx, **payload))
+        return await self._processes.run(_request(handler, ctx, payload), partial(_report, ctx))
 
     def close(self) -> None:
         """End the threads and processes that run nothing."""

@@ -15,8 +15,8 @@ import threading
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from hudhud.errors import Retryable
-from hudhud.worker.child import Line, Raised, Request, Returned, serve
+from hudhud.errors import HudhudError, Retryable
+from hudhud.worker.child import Line, Raised, Request, Returned, Unsent, serve
 from hudhud.worker.threads import ThreadPool
 
 if TYPE_CHECKING:
@@ -33,6 +33,10 @@ class ProcessDiedError(Retryable):
     """The process of this run died: killed, out of memory, or crashed in native code."""
 
     default_code = "process_died"
+
+
+class UnsentResultError(HudhudError):
+    """What a process handler returned does not cross processes. Return JSON values."""
 
 
 class _Child:
@@ -64,9 +68,13 @@ class _Child:
             # The line could not be kept, and the child goes on with a run nobody waits for.
             self.kill()
             raise
-        if isinstance(message, Returned):
-            return message.result
-        raise _exception_of(message)
+        match message:
+            case Returned():
+                return message.result
+            case Unsent():
+                raise UnsentResultError(message.reason)
+            case _:
+                raise _exception_of(message)
 
     def kill(self) -> None:
         atexit.unregister(self.kill)
@@ -105,9 +113,7 @@ class ProcessPool:
         self._threads = ThreadPool(slots, name="hudhud-process")
         self._idle: list[_Child] = []
 
-    async def run(
-        self, request: Request, report: Report, *, on_start: Callable[[], None] | None = None
-    ) -> object:
+    async def run(self, request: Request, report: Report) -> object:
         """Run a request in a process and return what its function returns.
 
         A cancellation kills the process.
@@ -115,10 +121,10 @@ class ProcessPool:
         Args:
             request: Which function, and its arguments.
             report: Called in a thread with each line that the function logs.
-            on_start: Called on the loop when a slot is there.
 
         Raises:
             ProcessDiedError: The process ended before the function did.
+            UnsentResultError: The function returned what does not cross processes.
             Exception: What the function raised, with the child's traceback as a note.
         """
         child: _Child | None = None
@@ -126,8 +132,6 @@ class ProcessPool:
         def begin() -> None:
             nonlocal child
             child = self._take()
-            if on_start is not None:
-                on_start()
 
         def execute() -> object:
             assert child is not None

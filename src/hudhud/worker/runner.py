@@ -15,6 +15,7 @@ from hudhud.errors import HudhudError, InvalidJobError
 from hudhud.telemetry import emit
 from hudhud.worker import ending
 from hudhud.worker.context import Context
+from hudhud.worker.processes import UnsentResultError
 from hudhud.worker.run import Run
 from hudhud.worker.service import Service
 from hudhud.worker.slots import Slots
@@ -227,6 +228,8 @@ class Runner(Service):
             settlement = None if result is None else ending.of_result(context, result)
         except MalformedError as error:
             settlement = ending.of_malformed(context, error)
+        except UnsentResultError as error:
+            settlement = ending.of_refused_result(context, error)
         except BaseException as error:
             if isinstance(error, GeneratorExit) and not self._is_running_now(context):
                 raise  # the coroutine is being thrown away: nobody is left to be told

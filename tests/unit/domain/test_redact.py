@@ -104,6 +104,12 @@ class UnreadableError(Exception):
         raise ZeroDivisionError
 
 
+class LeavingError(Exception):
+    @override
+    def __str__(self) -> str:
+        raise SystemExit(3)
+
+
 class NotTextError(Exception):
     @override
     def __str__(self) -> str:
@@ -115,7 +121,9 @@ class BrokenCodeError(Permanent):
         """Forget to call the base's, so that there is no code."""
 
 
-@pytest.mark.parametrize("error", [UnreadableError(), NotTextError(), BrokenCodeError()])
+@pytest.mark.parametrize(
+    "error", [UnreadableError(), LeavingError(), NotTextError(), BrokenCodeError()]
+)
 def test_an_exception_that_cannot_be_read_is_recorded_by_its_class(error: Exception) -> None:
     failure = raised(error)
     assert type(error).__name__ in failure.text
