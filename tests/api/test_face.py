@@ -117,6 +117,13 @@ async def test_a_database_without_our_schema_answers_503(
         problem(await client.get(path), 503, "database_unavailable")
 
 
+async def test_a_schema_that_lacks_a_function_is_not_ready(
+    desk: Desk, client: httpx.AsyncClient, problem: Check
+) -> None:
+    desk.sql("drop function hudhud.rescue")
+    problem(await client.get("/readyz"), 503, "database_unavailable")
+
+
 async def test_requests_go_on_after_the_database_dropped_every_connection(
     desk: Desk, client: httpx.AsyncClient
 ) -> None:

@@ -83,6 +83,18 @@ def test_migrate_refuses_a_newer_schema(hudhud: Hudhud, verbs: Verbs) -> None:
         assert "9999" in said.out + said.err
 
 
+def test_functions_of_another_release_are_named_with_what_to_do(
+    hudhud: Hudhud, verbs: Verbs
+) -> None:
+    verbs.connection.execute("update hudhud.function_version set checksum = 'other'")
+    for words in (("migrate", "--check"), ("doctor",)):
+        said = hudhud(*words)
+        assert said.code == 4
+        assert "of the functions differ from this release's" in said.out + said.err
+    assert hudhud("migrate").code == 0
+    assert hudhud("migrate", "--check").code == 0
+
+
 def test_migrate_prints_the_schema_without_a_database(hudhud: Hudhud) -> None:
     printed = hudhud("migrate", "--print")
     assert printed.code == 0

@@ -120,6 +120,35 @@ def test_a_missing_and_an_older_schema_are_told_apart(
             migrate.require_current(connection)
 
 
+def test_a_function_that_is_missing_is_refused_and_comes_with_migrate(
+    database: str, server: Server
+) -> None:
+    """Whatever was recorded as applied: what is not there cannot be called."""
+    dsn = server.direct(database)
+    with session(dsn) as connection:
+        connection.execute("drop function hudhud.rescue")
+        with pytest.raises(SchemaError, match=r"lacks 1 .*rescue.*Run `hudhud migrate`"):
+            migrate.require_current(connection)
+        assert [script.path for script in migrate.apply(dsn)] == ["upkeep/rescue.sql"]
+        migrate.require_current(connection)
+
+
+def test_functions_of_another_release_are_told_and_keep_no_worker_from_starting(
+    database: str, server: Server
+) -> None:
+    """They may be those of the next release, in an upgrade that is under way."""
+    dsn = server.direct(database)
+    with session(dsn) as connection:
+        connection.execute(
+            "update hudhud.function_version set checksum = 'other' where path = 'runs/claim.sql'"
+        )
+        migrate.require_current(connection)
+    told = migrate.told(migrate.pending(dsn))
+    assert told.startswith("1 of the functions differ from this release's")
+    assert "runs/claim.sql" in told
+    assert "`hudhud migrate` of the newest release" in told
+
+
 def test_a_failure_leaves_nothing_and_names_the_file(empty: str) -> None:
     with session(empty) as connection:
         connection.execute("create schema hudhud; create table hudhud.lease (n integer)")

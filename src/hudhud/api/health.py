@@ -5,12 +5,11 @@ These three ask for no key; they tell names of queues and numbers, nothing of a 
 
 from __future__ import annotations
 
-from functools import cache
+from typing import cast
 
 from fastapi import APIRouter, Request, Response
 from prometheus_client import CONTENT_TYPE_LATEST
 
-from hudhud.errors import SchemaError
 from hudhud.store import migrate
 from hudhud.store.reads import Read
 from hudhud.web.body import answer
@@ -31,9 +30,8 @@ async def ready(request: Request) -> Response:
 
     503 when it does not, with what to do.
     """
-    rows = await face_of(request).database.read(Read("schema_number", {}))
-    if rows[0]["number"] != _number():
-        raise SchemaError
+    (row,) = await face_of(request).database.read(Read("schema", {}))
+    migrate.require(cast("int", row["number"]), cast("list[str]", row["objects"]))
     return answer({"status": "ready"})
 
 
@@ -41,8 +39,3 @@ async def ready(request: Request) -> Response:
 async def metrics(request: Request) -> Response:
     """Show the figures of all queues in Prometheus' text form."""
     return Response(await face_of(request).metrics.text(), media_type=CONTENT_TYPE_LATEST)
-
-
-@cache
-def _number() -> int:
-    return migrate.migrations()[-1].number

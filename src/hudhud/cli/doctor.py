@@ -75,8 +75,7 @@ def _schema(url: str) -> Finding:
     except SchemaError as error:
         return Finding(Verdict.WRONG, "schema", str(error))
     if pending:
-        detail = f"{len(pending)} files are to be applied. Run `hudhud migrate`."
-        return Finding(Verdict.WRONG, "schema", detail)
+        return Finding(Verdict.WRONG, "schema", migrate.told(pending))
     return Finding(Verdict.FINE, "schema", "is this version's")
 
 

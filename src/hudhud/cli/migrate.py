@@ -43,14 +43,10 @@ def migrate(
 
 
 def _check(url: str, *, as_json: bool) -> None:
-    pending = [script.path for script in migrations.pending(url)]
+    pending = migrations.pending(url)
     if as_json:
-        print_one({"pending": pending}, as_json=True)
+        print_one({"pending": [script.path for script in pending]}, as_json=True)
     if pending:
-        message = (
-            f"{len(pending)} files are to be applied, the first is {pending[0]}."
-            " Run `hudhud migrate`."
-        )
-        raise SchemaError(message)
+        raise SchemaError(migrations.told(pending))
     if not as_json:
         note("The schema is up to date.")

@@ -7,7 +7,9 @@ leaves nothing half done.
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING
 
@@ -16,6 +18,7 @@ import psycopg
 from hudhud.errors import SchemaError
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
     from importlib.resources.abc import Traversable
 
 SQL = resources.files("hudhud.store") / "sql"
@@ -26,6 +29,13 @@ _LOCK = "select pg_advisory_xact_lock(hashtext('hudhud.migrate'))"
 _SCHEMA = "create schema if not exists hudhud"
 # Nobody runs a verb who was not granted it.
 _CLOSE = "revoke execute on all functions in schema hudhud from public"
+_MAKES = re.compile(r"^create or replace (?:function|view) hudhud\.(\w+)", re.MULTILINE)
+# Out of the catalogs, which any role may read.
+_OBJECTS = """
+select proname::text from pg_catalog.pg_proc where pronamespace = to_regnamespace('hudhud')
+union select relname::text from pg_catalog.pg_class
+where relnamespace = to_regnamespace('hudhud') and relkind = 'v'
+"""
 _PARTITIONS = f"select hudhud.make_partitions({DAYS_AHEAD})"
 
 
@@ -41,6 +51,13 @@ class Script:
     def checksum(self) -> str:
         """SHA-256 of the file's text, in hexadecimal."""
         return hashlib.sha256(self.text.encode()).hexdigest()
+
+    @property
+    def makes(self) -> str:
+        """Name of the function or view that this file makes; not for migrations."""
+        found = _MAKES.search(self.text)
+        assert found is not None, self.path
+        return found[1]
 
 
 def migrations() -> list[Script]:
@@ -108,14 +125,43 @@ def apply(dsn: str) -> list[Script]:
     return todo
 
 
+def told(todo: Sequence[Script]) -> str:
+    """Return in a sentence what is to be applied, and how.
+
+    Functions of an older release and of a newer one look the same here: different. Hence it is
+    said whose `hudhud migrate` is meant, and no worker is kept from starting.
+    """
+    first = f"the first is {todo[0].path}"
+    if todo[0].number:
+        return f"{len(todo)} files are to be applied, {first}. Run `hudhud migrate`."
+    return (
+        f"{len(todo)} of the functions differ from this release's, {first}."
+        " Run `hudhud migrate` of the newest release in use here."
+    )
+
+
 def require_current(connection: psycopg.Connection[tuple[object, ...]]) -> None:
     """Refuse to work on a schema that this release does not fit.
 
     Raises:
-        SchemaError: With what to run, when the schema is missing, older or newer.
+        SchemaError: With what to run, when the schema is missing, older or newer, or lacks a
+            function. That a function differs is no reason: during an upgrade the newer release's
+            functions serve the older one's workers.
     """
-    applied = _applied_number(connection)
-    newest = migrations()[-1].number
+    require(_applied_number(connection), _objects(connection))
+
+
+def require(applied: int | None, objects: Collection[str]) -> None:
+    """Refuse a schema by the number of its newest migration and the names of its functions.
+
+    Args:
+        applied: None when there is no schema.
+        objects: Functions and views of the schema.
+
+    Raises:
+        SchemaError: As `require_current`.
+    """
+    newest, needed = _needed()
     if applied is None:
         message = "This database has no hudhud schema yet. Run `hudhud migrate`."
         raise SchemaError(message)
@@ -127,6 +173,17 @@ def require_current(connection: psycopg.Connection[tuple[object, ...]]) -> None:
         raise SchemaError(message)
     if applied > newest:
         raise SchemaError(_too_new(applied, newest))
+    if missing := sorted(needed.difference(objects)):
+        message = (
+            f"The schema lacks {len(missing)} of this release's functions, the first is"
+            f" {missing[0]}. Run `hudhud migrate`."
+        )
+        raise SchemaError(message)
+
+
+@cache
+def _needed() -> tuple[int, frozenset[str]]:
+    return migrations()[-1].number, frozenset(script.makes for script in functions())
 
 
 def _files(folder: Traversable) -> list[Traversable]:
@@ -142,9 +199,10 @@ def _pending(connection: psycopg.Connection[tuple[object, ...]]) -> list[Script]
         raise SchemaError(_too_new(applied, known[-1].number))
     rows = connection.execute("select path, checksum from hudhud.function_version").fetchall()
     checksums = {str(path): str(checksum) for path, checksum in rows}
+    objects = _objects(connection)
     return [
         *(m for m in known if m.number > applied),
-        *(f for f in functions() if checksums.get(f.path) != f.checksum),
+        *(f for f in functions() if checksums.get(f.path) != f.checksum or f.makes not in objects),
     ]
 
 
@@ -160,6 +218,11 @@ def _applied_number(connection: psycopg.Connection[tuple[object, ...]]) -> int |
         return None
     row = connection.execute("select max(number) from hudhud.schema_version").fetchone()
     return int(str(row[0])) if row and row[0] is not None else None
+
+
+def _objects(connection: psycopg.Connection[tuple[object, ...]]) -> frozenset[str]:
+    """Names of the functions and views that there are, whatever was recorded."""
+    return frozenset(str(name) for (name,) in connection.execute(_OBJECTS).fetchall())
 
 
 def _record(item: Script) -> str:
