@@ -9,6 +9,7 @@ from typing import TypeAlias
 import pytest
 from psycopg.types.json import Jsonb
 
+from hudhud.domain import payload as payloads
 from tests.support.verbs import Verbs
 
 Enqueue: TypeAlias = Callable[[Verbs, object], None]
@@ -167,6 +168,36 @@ def test_a_number_of_more_than_1000_digits_is_refused_wherever_it_stands(
     raw = f'{{"a": [{{"b": {number}}}]}}'
     with db.refused("HH001", "1,000 digits"):
         enqueue_raw(db, enqueue, raw)
+
+
+@INTAKES
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        ("[" * 100 + "]" * 100, "100 levels"),
+        ('{"b":' * 100 + "1" + "}" * 100, "100 levels"),
+        ("2" * 309 + ".5", "1.7e308"),
+        ("-" + "2" * 309 + ".5", "1.7e308"),
+    ],
+    ids=["arrays", "objects", "fraction", "negative"],
+)
+def test_a_small_document_that_no_worker_could_read_is_refused(
+    db: Verbs, enqueue: Enqueue, value: str, problem: str
+) -> None:
+    """As the client refuses it; a worker would call the job malformed, long after its enqueue."""
+    with db.refused("HH001", problem):
+        enqueue_raw(db, enqueue, f'{{"a": {value}}}')
+
+
+@INTAKES
+def test_what_is_just_readable_is_taken(db: Verbs, enqueue: Enqueue) -> None:
+    raw = (
+        f'{{"a": {"[" * 99 + "1" + "]" * 99}, "n": {"2" * 308}.5, "i": {"2" * 400},'
+        ' "c": "[[[[", "tiny": 1e-400}'
+    )
+    enqueue_raw(db, enqueue, raw)
+    kept = db.value("select payload::text from hudhud.job where payload ? 'tiny'")
+    assert payloads.load(kept)["i"] == int("2" * 400)
 
 
 @INTAKES

@@ -14,7 +14,6 @@ declare
     of_queue text;
     of_lane smallint;
     attempts_max integer;
-    bytes_max integer := (select s.payload_bytes_max from hudhud.setting s);
     bad record;
 begin
     select * into kind from hudhud.job_type t where t.type = options.type and t.version = options.version;
@@ -35,7 +34,7 @@ begin
     for bad in
         select p.n, p.doc
         from unnest(payloads) with ordinality p(doc, n)
-        where p.doc is null or jsonb_typeof(p.doc) <> 'object' or octet_length(p.doc::text) > least(bytes_max, 1000)
+        where p.doc is null or jsonb_typeof(p.doc) <> 'object' or not hudhud.is_readable(p.doc)
            or not coalesce(p.doc @@ kind.guard, kind.guard is null)
            or (not kind.is_open and p.doc - kind.field_names <> '{}')
         order by p.n

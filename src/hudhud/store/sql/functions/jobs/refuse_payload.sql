@@ -24,10 +24,8 @@ begin
         raise exception using errcode = 'HH001',
             message = format('The payload%s of %s version %s was refused: %s', place, type, version, problem);
     end if;
-    -- Longer digits than any reader can take in: PostgreSQL keeps them, a worker could not read them.
-    -- 255 is the most that a regular expression may repeat: a first, cheap sign of them.
-    if bytes > 1000 and payload::text ~ '[0-9]{255}' and hudhud.has_huge_number(payload) then
-        raise exception using errcode = 'HH001',
-            message = format('The payload%s holds a number of more than 1,000 digits.', place);
+    problem := hudhud.unreadable_part(payload);
+    if problem is not null then
+        raise exception using errcode = 'HH001', message = format('The payload%s %s.', place, problem);
     end if;
 end $$;
