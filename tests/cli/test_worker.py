@@ -185,6 +185,33 @@ def test_an_application_that_cannot_be_found_ends_with_2(
     assert told in worker.log
 
 
+@pytest.mark.parametrize("processes", ["1", "2"])
+@pytest.mark.parametrize("queues", [",,", "", " , "])
+def test_queues_that_name_none_end_with_2(*, start: Start, queues: str, processes: str) -> None:
+    worker = start("worker", "shop:app", "--queues", queues, "--processes", processes)
+    assert worker.process.wait(60) == 2
+    (line,) = worker.log.splitlines()
+    assert "--queues names no queue" in line
+
+
+def test_a_queue_without_a_name_in_the_file_ends_with_2(start: Start, tmp_path: Path) -> None:
+    (tmp_path / "hudhud.toml").write_text('[worker]\nqueues = ["default", ""]\n', "utf-8")
+    worker = start("worker", "shop:app")
+    assert worker.process.wait(60) == 2
+    (line,) = worker.log.splitlines()
+    assert "a queue without a name" in line
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_an_application_without_handlers_ends_with_2(
+    start: Start, tmp_path: Path, processes: str
+) -> None:
+    (tmp_path / "bare.py").write_text("from hudhud import Hudhud\napp = Hudhud()\n", "utf-8")
+    worker = start("worker", "bare:app", "--processes", processes)
+    assert worker.process.wait(60) == 2
+    assert "bare:app has no handlers" in worker.log
+
+
 def test_a_schema_that_does_not_fit_ends_with_4(start: Start, verbs: Verbs) -> None:
     verbs.connection.execute("insert into hudhud.schema_version (number, name) values (9999, 'x')")
     worker = start("worker", "shop:app", "--processes", "2")

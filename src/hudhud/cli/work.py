@@ -44,16 +44,18 @@ def work(config: Config) -> int:
     threads to handlers that do not return.
 
     Raises:
-        ConfigError: No application is named, or it cannot be found.
+        ConfigError: No application is named, or it cannot be found, or has no handlers, or a
+            queue has no name.
         SchemaError: The database's schema does not fit.
         psycopg.OperationalError: The database does not answer.
     """
     application = load(config.app)
+    queues = queues_of(application, config)
     url = config.database_url or _url_of(application, config)
     with psycopg.connect(url, connect_timeout=CONNECT_SECONDS) as connection:
         migrate.require_current(connection)
     addresses = Addresses(url, config.direct_url or url)
-    settings = dataclasses.replace(config.worker, queues=queues_of(application, config))
+    settings = dataclasses.replace(config.worker, queues=queues)
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
@@ -102,10 +104,23 @@ def load(name: str | None) -> Hudhud:
 
 
 def queues_of(application: Hudhud, config: Config) -> tuple[str, ...]:
-    """Return the queues to serve: those that were named, else those of the handlers."""
-    if "worker.queues" in config.origins:
-        return config.worker.queues
-    return tuple(sorted({handler.queue for handler in application.registry})) or ("default",)
+    """Return the queues to serve: those that were named, else those of the handlers.
+
+    Raises:
+        ConfigError: When there is nothing that a worker of them could ever do.
+    """
+    if not len(application.registry):
+        message = (
+            f"{config.app} has no handlers, and so nothing to run. Define one with @app.handler,"
+            " or import the modules that do where the application is made."
+        )
+        raise ConfigError(message)
+    if "worker.queues" not in config.origins:
+        return tuple(sorted({handler.queue for handler in application.registry}))
+    if not all(name.strip() for name in config.worker.queues):
+        message = f"worker.queues ({config.origins['worker.queues']}) has a queue without a name."
+        raise ConfigError(message)
+    return config.worker.queues
 
 
 def _url_of(application: Hudhud, config: Config) -> str:

@@ -12,6 +12,7 @@ from hudhud import config as configs
 from hudhud.cli.options import ConfigFile, DatabaseUrl
 from hudhud.cli.supervisor import Child, Supervisor
 from hudhud.cli.work import work
+from hudhud.errors import ConfigError
 
 if TYPE_CHECKING:
     from hudhud.config import Config
@@ -45,7 +46,7 @@ def worker(  # noqa: PLR0913 - one parameter for each option
         arguments={
             "app": app,
             "database_url": database_url,
-            "worker.queues": tuple(name.strip() for name in queues.split(",")) if queues else None,
+            "worker.queues": None if queues is None else _named(queues),
             "worker.concurrency": concurrency,
             "worker.processes": processes,
             "worker.health_port": health_port,
@@ -59,6 +60,14 @@ def worker(  # noqa: PLR0913 - one parameter for each option
         watched=Path.cwd() if reload else None,
     )
     raise typer.Exit(asyncio.run(supervisor.run()))
+
+
+def _named(queues: str) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in queues.split(",") if name.strip())
+    if not names:
+        message = "--queues names no queue; leave it out, or write --queues default,bank."
+        raise ConfigError(message)
+    return names
 
 
 def _child(config: Config, config_file: Path | None, number: int) -> Child:
