@@ -182,7 +182,7 @@ def test_a_number_of_more_than_1000_digits_is_refused_wherever_it_stands(
     ids=["arrays", "objects", "fraction", "negative"],
 )
 def test_a_small_document_that_no_worker_could_read_is_refused(
-    db: Verbs, enqueue: Enqueue, value: str, problem: str
+    db: Verbs, enqueue: Enqueue, *, value: str, problem: str
 ) -> None:
     """As the client refuses it; a worker would call the job malformed, long after its enqueue."""
     with db.refused("HH001", problem):

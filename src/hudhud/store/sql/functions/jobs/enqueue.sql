@@ -35,7 +35,8 @@ begin
                coalesce(octet_length(tenant_id) between 1 and 200 and on_conflict = 'return_existing', false)
                    and num_nonnulls(queue, lane, idempotency_key, unique_by, available_at, delay, expires_at, max_attempts,
                                     correlation_id, traceparent, tags) = 0 as is_plain,
-               coalesce(jsonb_typeof(payload) = 'object' and hudhud.is_readable(payload)
+               coalesce(jsonb_typeof(payload) = 'object'
+                        and (octet_length(payload::text) <= 200 or hudhud.is_readable(payload))
                         and (t.guard is null or payload @@ t.guard)
                         and (t.is_open or payload - t.field_names = '{}'), false) as is_fine
         from hudhud.job_type t

@@ -34,7 +34,8 @@ begin
     for bad in
         select p.n, p.doc
         from unnest(payloads) with ordinality p(doc, n)
-        where p.doc is null or jsonb_typeof(p.doc) <> 'object' or not hudhud.is_readable(p.doc)
+        where p.doc is null or jsonb_typeof(p.doc) <> 'object'
+           or not (octet_length(p.doc::text) <= 200 or hudhud.is_readable(p.doc))
            or not coalesce(p.doc @@ kind.guard, kind.guard is null)
            or (not kind.is_open and p.doc - kind.field_names <> '{}')
         order by p.n
