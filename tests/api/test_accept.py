@@ -272,6 +272,49 @@ async def test_an_announced_contract_is_kept_at_intake(
     assert fine.status_code == 202
 
 
+PAST, FUTURE = "2020-01-01T00:00:00Z", "2090-01-01T00:00:00Z"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"expires_at": PAST},
+        {"expires_at": FUTURE, "available_at": FUTURE},
+        {"expires_at": FUTURE, "delay_seconds": 3600, "idempotency_key": "k"},
+        {"expires_at": PAST, "idempotency_key": "k", "on_conflict": "replace"},
+    ],
+)
+async def test_a_job_that_expires_before_it_can_run_is_refused(
+    *, desk: Desk, client: httpx.AsyncClient, problem: Check, change: dict[str, object]
+) -> None:
+    """By the database's clock; until then a delay may well be shorter."""
+    clock = "create or replace function hudhud.clock() returns timestamptz language sql"
+    desk.sql(f"{clock} return timestamptz '2089-12-31T23:30:00Z'")
+    body = {"type": "a", "payload": {}, **change}
+    answer = await client.post("/v1/jobs", json=body)
+    (error,) = errors_of(problem(answer, 422, "invalid_request"))
+    assert error["path"] == "$.expires_at"
+    bulk = await client.post("/v1/jobs/bulk", json={"jobs": [{"type": "a", "payload": {}}, body]})
+    (error,) = errors_of(problem(bulk, 422, "invalid_request"))
+    assert error["path"] == "$.jobs[1].expires_at"
+    assert desk.sql("select count(*) from hudhud.job_all") == [(0,)]
+    assert desk.sql("select count(*) from hudhud.idempotency") == [(0,)]
+
+
+async def test_a_repeated_request_is_answered_as_before_although_the_job_has_expired(
+    desk: Desk, client: httpx.AsyncClient
+) -> None:
+    body = {"type": "a", "payload": {}, "idempotency_key": "k", "expires_at": FUTURE}
+    first = await client.post("/v1/jobs", json=body)
+    assert first.status_code == 202
+    clock = "create or replace function hudhud.clock() returns timestamptz language sql"
+    desk.sql(f"{clock} return timestamptz '2091-01-01T00:00:00Z'")
+    repeated = await client.post("/v1/jobs", json=body)
+    assert (repeated.status_code, repeated.json()["id"]) == (200, first.json()["id"])
+    bulk = await client.post("/v1/jobs/bulk", json={"jobs": [body]})
+    assert bulk.json()["jobs"] == [repeated.json()]
+
+
 async def test_bulk_is_accepted_whole_or_not_at_all(desk: Desk, client: httpx.AsyncClient) -> None:
     jobs = [{"type": "a", "payload": {"n": n}} for n in range(3)]
     refused = await client.post("/v1/jobs/bulk", json={"jobs": [*jobs, {"type": "a"}]})

@@ -7,7 +7,7 @@ instants without an offset, text that the database cannot keep.
 from __future__ import annotations
 
 import re
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Literal, TypeVar, cast
 
 from pydantic import (
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from starlette.datastructures import Headers
+
+    from hudhud.domain.job import Enqueued
 
 SECONDS_MAX = 10 * 366 * 86_400
 """No delay and no key reaches further than ten years."""
@@ -202,6 +204,29 @@ def new_job(
         traceparent=traceparent,
         tags=body.tags,
     )
+
+
+def refuse_expired(job: NewJob, enqueued: Enqueued, now: datetime, *, at: str = "$") -> None:
+    """Refuse a new job that nobody could run before it expires.
+
+    A job that was there already is not refused: a repeated request gets the same answer, however
+    late it comes.
+
+    Args:
+        job: What was enqueued.
+        enqueued: What that came to.
+        now: The database's time.
+        at: JSON path of the job in what was sent.
+
+    Raises:
+        ProblemError: 422 that names `expires_at`.
+    """
+    if job.expires_at is None or enqueued.deduplicated:
+        return
+    begins_at = job.available_at or now + timedelta(seconds=job.delay_seconds or 0)
+    if job.expires_at <= max(now, begins_at):
+        message = "must lie in the future, and after the time at which the job becomes available"
+        raise problems.invalid(FieldError(f"{at}.expires_at", message))
 
 
 def refusal(error: InvalidJobError, *, at: str) -> ProblemError:

@@ -24,6 +24,9 @@ from hudhud.web.body import answer
 from hudhud.web.face import bearer, caller_with, face_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
     from hudhud.domain.job import Enqueued
 
 BODY_BYTES_MAX = 1_310_720
@@ -49,8 +52,14 @@ async def enqueue(
     sent = await body.read_object(request, bytes_max=BODY_BYTES_MAX)
     described = intake.read(JobBody, intake.with_key(sent, request.headers))
     job = intake.new_job(described, tenant_id=caller.tenant_id, traceparent=_trace(request))
+
+    def check(enqueued: Enqueued, now: datetime) -> None:
+        intake.refuse_expired(job, enqueued, now)
+
     try:
-        enqueued = await face_of(request).database.call(jobs.enqueue(job))
+        enqueued = await face_of(request).database.call(
+            jobs.enqueue(job), check=check if job.expires_at else None
+        )
     except InvalidJobError as error:
         raise intake.refusal(error, at="$.payload") from error
     return answer(
@@ -75,8 +84,16 @@ async def enqueue_many(
         intake.new_job(one, tenant_id=caller.tenant_id, traceparent=trace, at=f"$.jobs[{n}]")
         for n, one in enumerate(described)
     ]
+
+    def check(enqueued: Sequence[Enqueued], now: datetime) -> None:
+        for n, (job, one) in enumerate(zip(batch, enqueued, strict=True)):
+            intake.refuse_expired(job, one, now, at=f"$.jobs[{n}]")
+
     try:
-        enqueued = await face_of(request).database.call(jobs.enqueue_many(batch))
+        enqueued = await face_of(request).database.call(
+            jobs.enqueue_many(batch),
+            check=check if any(job.expires_at for job in batch) else None,
+        )
     except InvalidJobError as error:
         raise intake.bulk_refusal(error) from error
     return answer({"jobs": [_accepted(one) for one in enqueued]}, status=202)

@@ -1,31 +1,35 @@
 """The HTTP face's way to the database: a pool, and one statement per use of a connection.
 
-Each statement is its own transaction, committed before the answer goes out, and a connection is
-held for that statement only: a caller who waits for a job holds none. Everything here works through
+Each verb is its own transaction, committed before the answer goes out, and a connection is held for
+that transaction only: a caller who waits for a job holds none. Everything here works through
 PgBouncer in transaction mode.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
 
 from psycopg.types.json import set_json_loads
 from psycopg_pool import AsyncConnectionPool
 
 from hudhud.domain.plain import shown_json
 from hudhud.drivers import psycopg as driver
+from hudhud.store.reads import Read
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import datetime
+
     import psycopg
     from psycopg.rows import TupleRow
 
     from hudhud.store.call import Call, Statement
-    from hudhud.store.reads import Read
 
     Pool: TypeAlias = AsyncConnectionPool[psycopg.AsyncConnection[TupleRow]]
 
 T = TypeVar("T")
+Check: TypeAlias = "Callable[[T, datetime], None]"
 
 CONNECT_SECONDS = 5
 ACQUIRE_SECONDS = 2.0
@@ -66,16 +70,21 @@ class Database:
         """Close every connection."""
         await self._pool.close()
 
-    async def call(self, call: Call[T]) -> T:
+    async def call(self, call: Call[T], *, check: Check[T] | None = None) -> T:
         """Run a verb in a transaction of its own and return what it read, after the commit.
 
         A caller who is cancelled meanwhile does not stop it: half-done work is never left open.
+
+        Args:
+            call: The verb.
+            check: Gets what was read and the database's time, before the commit; what it raises
+                undoes the verb and goes to the caller.
 
         Raises:
             HudhudError: What the database refused.
             psycopg.OperationalError: When it does not answer; a write is then of unknown outcome.
         """
-        return await asyncio.shield(self._run(call))
+        return await asyncio.shield(self._run(call) if check is None else self._held(call, check))
 
     async def read(self, read: Read) -> list[dict[str, object]]:
         """Return the rows of a read for people, as dicts.
@@ -84,6 +93,17 @@ class Database:
             psycopg.OperationalError: When the database does not answer.
         """
         return await self._run(read)
+
+    async def _held(self, call: Call[T], check: Check[T]) -> T:
+        async with (
+            asyncio.timeout(STATEMENT_SECONDS),
+            self._pool.connection() as connection,
+            connection.transaction(),
+        ):
+            answer = await driver.arun(connection, call)
+            (row,) = await driver.arun(connection, Read("clock"))
+            check(answer, cast("datetime", row["now"]))
+            return answer
 
     async def _run(self, statement: Statement[T]) -> T:
         async with asyncio.timeout(STATEMENT_SECONDS), self._pool.connection() as connection:
