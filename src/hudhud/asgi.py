@@ -78,6 +78,9 @@ def create_app(config: Config | None = None) -> FastAPI:
         lifespan=lifespan,
         responses={"default": {"description": "What went wrong.", "content": PROBLEM}},
         redirect_slashes=False,
+        # The framework's pages for people run a third party's scripts, fetched from its network.
+        docs_url=None,
+        redoc_url=None,
     )
     app.state.face = face
     faults.install(app)

@@ -140,6 +140,18 @@ def test_an_app_without_a_database_is_refused_when_it_is_made() -> None:
         create_app(config.load(env={}, arguments={}))
 
 
+async def test_nothing_that_is_served_loads_from_elsewhere(
+    client: httpx.AsyncClient, problem: Check
+) -> None:
+    """A network of an operator may have no way out, and a third party's scripts no way in."""
+    described = (await client.get("/openapi.json")).json()["paths"]
+    for path in described:
+        answer = await client.get(path.replace("{job_id}", "0"))
+        assert "html" not in answer.headers["content-type"], path
+    for path in ("/docs", "/redoc", "/docs/oauth2-redirect"):
+        problem(await client.get(path), 404, "not_found")
+
+
 async def test_openapi_describes_every_route_and_body(client: httpx.AsyncClient) -> None:
     document = (await client.get("/openapi.json")).json()
     assert set(document["paths"]) == {

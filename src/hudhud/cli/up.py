@@ -114,7 +114,7 @@ def _tell(config: Config, url: str, key: str) -> None:
     face = f"http://{config.http.host}:{config.http.port}"
     for name, value in (
         ("API", f"{face}/v1/jobs"),
-        ("reference", f"{face}/docs"),
+        ("reference", f"{face}/openapi.json"),
         ("metrics", f"{face}/metrics"),
         ("database", url),
         ("key", f"{key}   (tenant default, until this stops)"),
