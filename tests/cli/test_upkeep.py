@@ -145,6 +145,41 @@ def test_doctor_alarms_when_fewer_than_seven_days_are_ahead(hudhud: Hudhud, verb
     assert verdict(hudhud, "partitions") == "WRONG"
 
 
+def test_doctor_alarms_when_nobody_rescues(hudhud: Hudhud, verbs: Verbs) -> None:
+    def told() -> str:
+        found = hudhud("doctor", "--json").document["findings"]
+        return next(str(one["detail"]) for one in found if one["subject"] == "leases")
+
+    for _ in range(3):
+        verbs.enqueue()
+        verbs.claim_one()
+    assert verdict(hudhud, "leases") == "fine"
+    overdue = "update hudhud.lease set locked_until = hudhud.clock() - make_interval(secs => %s)"
+    verbs.connection.execute(overdue, [10])
+    assert verdict(hudhud, "leases") == "fine"  # any worker takes them back within seconds
+
+    one = "where id = (select min(id::text)::uuid from hudhud.lease)"
+    verbs.connection.execute(overdue, [3600])
+    verbs.connection.execute(f"{overdue} {one}".encode(), [10])
+    assert verdict(hudhud, "leases") == "WRONG"
+    assert told().startswith("2 ended more than 30 s ago, the oldest 3600 s")
+    assert "Start a worker" in told()
+
+    verbs.call("rescue")
+    assert verdict(hudhud, "leases") == "fine"
+
+
+def test_doctor_counts_overdue_leases_up_to_a_bound(
+    hudhud: Hudhud, verbs: Verbs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hudhud.cli.doctor.LEASES_MAX", 2)
+    for _ in range(3):
+        verbs.enqueue()
+        verbs.claim_one()
+    verbs.connection.execute("update hudhud.lease set locked_until = '2020-01-01'")
+    assert "2 or more ended more than 30 s ago" in hudhud("doctor").out
+
+
 def test_doctor_alarms_when_a_test_has_set_the_clock(hudhud: Hudhud, verbs: Verbs) -> None:
     verbs.take_clock()
     verbs.advance(3600)

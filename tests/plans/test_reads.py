@@ -97,7 +97,7 @@ def blocks(full: psycopg.Connection[dict[str, Any]], read: Read) -> int:
         Read("queue_overview", {**QUEUES, "tenant_id": None}),
         Read("queue_overview", {**QUEUES, "tenant_id": "t1"}),
         Read("metrics", {"seen_seconds": 30}),
-        Read("doctor", {"seen_seconds": 30}),
+        Read("doctor", {"seen_seconds": 30, "overdue_seconds": 30, "count_max": 1_000}),
     ],
     ids=lambda read: f"{read.name}-{'-'.join(str(v) for v in read.params.values() if v)}",
 )

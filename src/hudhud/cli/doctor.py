@@ -29,6 +29,9 @@ DAYS_AHEAD_MIN = 7
 CLOCK_SECONDS_OFF_MAX = 1.0
 TRANSACTION_SECONDS_MAX = 300.0
 SEEN_SECONDS = 30
+OVERDUE_SECONDS = 30
+"""Any worker takes back what ran out every second or so; this is no delay but nobody doing it."""
+LEASES_MAX = 1_000
 LISTEN_SECONDS = 3.0
 
 
@@ -59,7 +62,12 @@ def doctor(
         schema = _schema(url)
         findings = [schema]
         if schema.verdict is Verdict.FINE:
-            row = opened.rows("doctor", seen_seconds=SEEN_SECONDS)[0]
+            (row,) = opened.rows(
+                "doctor",
+                seen_seconds=SEEN_SECONDS,
+                overdue_seconds=OVERDUE_SECONDS,
+                count_max=LEASES_MAX,
+            )
             workers = opened.rows("workers", seen_seconds=SEEN_SECONDS, rows_max=100)
             findings += [*_server(row), *_state(row, workers), _listener(config, url), *_sight(row)]
     _print(findings, config, as_json=as_json)
@@ -125,12 +133,29 @@ def _state(row: Row, workers: list[dict[str, object]]) -> Iterator[Finding]:
         if workers
         else f"none was seen within {SEEN_SECONDS} s; nothing runs. Start `hudhud worker`.",
     )
+    yield _leases(row)
     oldest = cast("float | None", row["oldest_transaction_seconds"]) or 0.0
     yield _judge(
         "transactions",
         f"the oldest open one that can be seen is {oldest:.0f} s old",
         "While it is open nothing can be cleaned up behind it. Find it in pg_stat_activity.",
         is_fine=oldest <= TRANSACTION_SECONDS_MAX,
+    )
+
+
+def _leases(row: Row) -> Finding:
+    number = cast("int", row["leases_overdue"])
+    many = f"{number} or more" if number >= LEASES_MAX else str(number)
+    late = cast("float | None", row["overdue_seconds_max"]) or 0.0
+    return _judge(
+        "leases",
+        f"{many} ended more than {OVERDUE_SECONDS} s ago, the oldest {late:.0f} s, and nobody took"
+        " their jobs back"
+        if number
+        else "none is overdue",
+        "Start a worker; if one runs, look in its log for maintainer, and in pg_stat_activity for"
+        " an open transaction that holds them.",
+        is_fine=not number,
     )
 
 
