@@ -10,10 +10,12 @@ import psycopg
 import pytest
 
 from hudhud.config import WorkerConfig
+from hudhud.worker.desk import Desk
 from hudhud.worker.handler import define
 from hudhud.worker.worker import Addresses, Worker
 from tests.support.application import Application, working
 from tests.support.jobs import Ended, Jobs, watching
+from tests.support.wait import auntil
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -336,6 +338,60 @@ async def test_lines_that_cannot_be_written_cost_the_lines_and_nothing_else(
         await jobs.until("select count(*) = 1 from hudhud.log")
     assert [fields["job_id"] for fields in told.of("log.lines_dropped")] == [refused]
     assert not told.of("service.crashed")
+
+
+async def test_a_run_that_writes_too_much_is_told_of_once_with_how_much_was_lost(
+    database: str, jobs: Jobs, told: Told
+) -> None:
+    """Also when it goes on over several rounds, and while another run loses nothing."""
+    application = Application()
+
+    @application.handler("babble")
+    async def babble(ctx: Context) -> None:
+        for number in range(1, 4):
+            for _ in range(1_500):  # in one turn of the loop: no line is written meanwhile
+                ctx.log("and another thing")
+            written = "select count(*) = %s from hudhud.log where job_id = %s"
+            await jobs.until(written, 1_000 * number, ctx.job_id)
+
+    @application.handler("quiet")
+    async def quiet(ctx: Context) -> None:
+        ctx.log("done")
+
+    async with working(application, database):
+        babbler, silent = await jobs.add("babble"), await jobs.add("quiet")
+        assert await jobs.until_ended(babbler, silent) == ["succeeded", "succeeded"]
+        await auntil(lambda: bool(told.of("log.lines_dropped")))
+    assert [dict(fields) for fields in told.of("log.lines_dropped")] == [
+        {"job_id": babbler, "lines": 1_500, "error": None}
+    ]
+
+
+async def test_every_run_is_told_of_when_the_database_is_away_at_the_stop(
+    database: str, jobs: Jobs, told: Told
+) -> None:
+    application = Application()
+    runs: list[Context] = []
+
+    @application.handler("greet")
+    async def greet(ctx: Context) -> None:
+        runs.append(ctx)
+
+    async with working(application, database):
+        ids = await jobs.add_many("greet", [{}, {}])
+        await jobs.until_ended(*ids)
+    desk = Desk("host=127.0.0.1 port=1", connections=2, on_settled=lambda _: None)
+    desk.start()
+    await desk.ready()
+    for run in runs:
+        for message in ("a", "b"):
+            desk.write_log(run, {"level": "info", "message": message, "progress": None})
+    await desk.stop()
+    await desk.close()
+    events = told.of("log.lines_dropped")
+    assert {fields["job_id"] for fields in events} == set(ids)
+    assert [fields["lines"] for fields in events] == [2, 2]
+    assert all(isinstance(fields["error"], psycopg.OperationalError) for fields in events)
 
 
 async def test_a_worker_that_meets_a_standby_looks_for_the_primary_anew(

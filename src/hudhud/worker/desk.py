@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import psycopg
@@ -21,13 +22,20 @@ from hudhud.worker.service import Service
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-    from uuid import UUID
 
     from hudhud.worker.run import Run
 
 _FLUSH_SECONDS = 0.5
 _LINES_MAX = 1_000  # of one run and flush; what a handler writes beyond is dropped and counted
 _TIMEOUT_SECONDS = 30.0
+
+
+@dataclass(slots=True)
+class _Dropped:
+    """What could not be kept of a run's log, until that is told."""
+
+    lines: int = 0
+    error: Exception | None = None
 
 
 class Desk(Service):
@@ -55,7 +63,8 @@ class Desk(Service):
         self.state: Any = None
         self._on_settled = on_settled
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._lines: dict[tuple[UUID, int], list[dict[str, object]]] = {}
+        self._lines: dict[Run, list[dict[str, object]]] = {}
+        self._dropped: dict[Run, _Dropped] = {}
         # Not from the pools: handlers may hold every connection of those.
         self._link = Link(url, "log")
         settings: dict[str, Any] = {
@@ -76,7 +85,12 @@ class Desk(Service):
         self.mark_ready()
         while await self.pause(_FLUSH_SECONDS):
             await self._flush()
-        await self._flush()
+            self._tell_dropped([run for run in self._dropped if run.has_ended or run.batch.is_lost])
+        error = await self._flush()
+        for run, lines in self._lines.items():
+            self._drop(run, len(lines), error)
+        self._lines.clear()
+        self._tell_dropped(list(self._dropped))
 
     async def close(self) -> None:
         """Close every connection; those that handlers still hold go when they come back."""
@@ -117,14 +131,25 @@ class Desk(Service):
     def write_log(self, run: Run, line: dict[str, object]) -> None:
         """Keep a line for the next flush; may be called from any thread."""
         line["message"] = redact(str(line["message"]))
-        self._on_loop(self._keep, (run.job_id, run.run), line)
+        self._on_loop(self._keep, run, line)
 
-    def _keep(self, of_run: tuple[UUID, int], line: dict[str, object]) -> None:
-        lines = self._lines.setdefault(of_run, [])
+    def _keep(self, run: Run, line: dict[str, object]) -> None:
+        lines = self._lines.setdefault(run, [])
         if len(lines) < _LINES_MAX:
             lines.append(line)
         else:
-            emit("log.lines_dropped", job_id=of_run[0], lines=1, error=None)
+            self._drop(run, 1)
+
+    def _drop(self, run: Run, lines: int, error: Exception | None = None) -> None:
+        dropped = self._dropped.setdefault(run, _Dropped())
+        dropped.lines += lines
+        dropped.error = error or dropped.error
+
+    def _tell_dropped(self, of_runs: list[Run]) -> None:
+        """Tell once per run how many lines it lost: a handler may write many more than fit."""
+        for run in of_runs:
+            dropped = self._dropped.pop(run)
+            emit("log.lines_dropped", job_id=run.job_id, lines=dropped.lines, error=dropped.error)
 
     def _on_loop(self, function: Callable[..., None], *args: Any) -> None:  # noqa: ANN401
         assert self._loop is not None
@@ -137,17 +162,22 @@ class Desk(Service):
         else:
             self._loop.call_soon_threadsafe(function, *args)
 
-    async def _flush(self) -> None:
-        """Write what there is; what the database refuses is dropped, and told."""
+    async def _flush(self) -> Exception | None:
+        """Write what there is; what the database refuses is dropped.
+
+        Returns:
+            Why the rest was left for later: the database is away.
+        """
         while self._lines:
-            of_run = next(iter(self._lines))
-            lines = self._lines.pop(of_run)
+            run = next(iter(self._lines))
+            lines = self._lines.pop(run)
             try:
-                await self._link.run(runs.write_log(*of_run, lines))
+                await self._link.run(runs.write_log(run.job_id, run.run, lines))
             except (psycopg.Error, HudhudError) as error:
-                emit("log.lines_dropped", job_id=of_run[0], lines=len(lines), error=error)
+                self._drop(run, len(lines), error)
                 if isinstance(error, psycopg.OperationalError):
-                    return
+                    return error
+        return None
 
 
 def _tell_failure(task: asyncio.Future[object]) -> None:
