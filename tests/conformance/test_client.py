@@ -101,11 +101,14 @@ def test_a_status_has_exactly_the_fields_of_the_view(connection: psycopg.Connect
 def test_what_is_stored_but_cannot_be_read_is_shown_all_the_same(
     connection: psycopg.Connection,
 ) -> None:
-    """A fraction that no float holds, enqueued from SQL: it must not hide the job."""
-    row = connection.execute(
-        """select id from hudhud.enqueue('odd', ('{"n": 1' || repeat('0', 400) || '.5}')::jsonb)"""
-    ).fetchone()
+    """A fraction that no float holds, written past `enqueue`: it must not hide the job."""
+    row = connection.execute("select id from hudhud.enqueue('odd', '{}')").fetchone()
     assert row is not None
+    connection.execute(
+        "update hudhud.job set payload = ('{\"n\": 1' || repeat('0', 400) || '.5}')::jsonb"
+        " where id = %s",
+        row,
+    )
     found = Client().status(connection, row[0])
     assert found is not None
     assert found.status is Status.PENDING

@@ -165,7 +165,7 @@ def check(new_job: NewJob) -> None:
     """
     _check_text(new_job.type, "type")
     if is_plain(new_job):
-        return
+        return  # the defaults are fine
     for name in _TEXTS:
         value = getattr(new_job, name)
         if value is not None:

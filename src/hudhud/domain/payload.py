@@ -46,8 +46,7 @@ def dump(payload: object, *, bytes_max: int = BYTES_CEILING) -> str:
 
 def dump_value(value: object, *, bytes_max: int = BYTES_CEILING) -> str:
     """Return the JSON text of any JSON value, a handler's result for one; else as `dump`."""
-    problem = _problem(value, NESTING_MAX)
-    if problem:
+    if not _is_flat(value) and (problem := _problem(value, NESTING_MAX)):
         _refuse(f"${problem}")
     text = _encode(value)
     size = len(text) if text.isascii() else len(text.encode())
@@ -88,6 +87,25 @@ def check_text(text: str, path: str) -> None:
     problem = _text_problem(text)
     if problem:
         _refuse(f"{path}{problem}")
+
+
+def _is_flat(value: object) -> bool:
+    """Whether it is an object of plain texts and numbers, as most are, in which nothing is wrong.
+
+    One loop, as enqueues wait for it; `_problem` knows the rules.
+    """
+    if type(value) is not dict:
+        return False
+    for key, inner in cast("dict[object, object]", value).items():
+        if not (type(key) is str and key.isprintable()):
+            return False
+        kind = type(inner)
+        if kind is str:
+            if not cast("str", inner).isprintable():
+                return False
+        elif not (kind is int and -_INTEGER_END < cast("int", inner) < _INTEGER_END):
+            return False
+    return True
 
 
 def _problem(value: object, levels: int) -> str | None:

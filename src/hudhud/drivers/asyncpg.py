@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from hudhud.drivers.base import named_errors
+from hudhud.drivers.base import raise_named
 
 if TYPE_CHECKING:
     from hudhud.store.call import Statement
@@ -22,9 +22,12 @@ class Connection(Protocol):
 
 async def arun(connection: Connection, statement: Statement[T]) -> T:
     """Run a statement on a connection, in the transaction that it is in."""
-    with named_errors:
+    try:
         rows = await connection.fetch(statement.sql(_mark), *statement.values)
         return statement.answer(rows, rows[0].keys() if rows else ())
+    except Exception as error:
+        raise_named(error)
+        raise
 
 
 def _mark(number: int, _: str) -> str:

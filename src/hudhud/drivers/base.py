@@ -54,7 +54,8 @@ def run(connection: object, statement: Statement[T]) -> T:
         ConfigError: For a connection of an unsupported kind, or an asynchronous one.
         HudhudError: What the server refused, by its SQLSTATE; other errors stay the driver's own.
     """
-    return pick_driver(connection, is_async=False).run(connection, statement)
+    connection_class: type = type(connection)
+    return pick_driver(connection_class, is_async=False).run(connection, statement)
 
 
 async def arun(connection: object, statement: Statement[T]) -> T:
@@ -64,21 +65,17 @@ async def arun(connection: object, statement: Statement[T]) -> T:
         ConfigError: For a connection of an unsupported kind, or a synchronous one.
         HudhudError: As `run`.
     """
-    return await pick_driver(connection, is_async=True).arun(connection, statement)
+    connection_class: type = type(connection)
+    return await pick_driver(connection_class, is_async=True).arun(connection, statement)
 
 
-def pick_driver(connection: object, *, is_async: bool) -> Driver:
-    """Return the driver for a connection, by the package of its class; imported when first used.
+@cache
+def pick_driver(connection_class: type, *, is_async: bool) -> Driver:
+    """Return the driver for a class of connections, by its package; imported when first used.
 
     Raises:
         ConfigError: When no driver knows it (lists what is supported), or it is of the other sort.
     """
-    connection_class: type = type(connection)
-    return _pick_driver(connection_class, is_async)
-
-
-@cache
-def _pick_driver(connection_class: type, is_async: bool) -> Driver:  # noqa: FBT001 - part of a key
     kind = kind_of(connection_class)
     name = f"{connection_class.__module__}.{connection_class.__qualname__}"
     if kind is None:
@@ -103,24 +100,11 @@ def kind_of(connection_class: type) -> Kind | None:
     return None
 
 
-class NamedErrors:
-    """Turns a server error that has a name of ours into that; the driver's own becomes its cause.
-
-    A class, as a context manager made of a generator costs each enqueue most of a microsecond.
-    """
-
-    def __enter__(self) -> None:
-        """Begin a statement."""
-
-    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        """Raise our error, if the statement's has one."""
-        if isinstance(error, Exception):
-            ours = from_sqlstate(_sqlstate(error), _message(error))
-            if ours is not None:
-                raise ours from error
-
-
-named_errors = NamedErrors()
+def raise_named(error: Exception) -> None:
+    """Raise the error of ours that a server error stands for, if any; the cause is theirs."""
+    ours = from_sqlstate(_sqlstate(error), _message(error))
+    if ours is not None:
+        raise ours from error
 
 
 def _server_error(error: BaseException) -> BaseException:

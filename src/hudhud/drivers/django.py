@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from hudhud.drivers.base import named_errors
+from hudhud.drivers.base import raise_named
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,9 +39,14 @@ class Connection(Protocol):
 
 def run(connection: Connection, statement: Statement[T]) -> T:
     """Run a statement on a connection, in the transaction that it is in."""
-    with named_errors, connection.cursor() as cursor:
-        cursor.execute(statement.sql(_mark), statement.named)
-        return statement.answer(cursor.fetchall(), (one[0] for one in cursor.description or ()))
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(statement.sql(_mark), statement.named)
+            names = (one[0] for one in cursor.description or ())
+            return statement.answer(cursor.fetchall(), names)
+    except Exception as error:
+        raise_named(error)
+        raise
 
 
 def _mark(_: int, name: str) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from psycopg.rows import tuple_row
 
-from hudhud.drivers.base import named_errors
+from hudhud.drivers.base import raise_named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,19 +20,26 @@ T = TypeVar("T")
 
 def run(connection: Connection[Any], statement: Statement[T]) -> T:
     """Run a statement on a connection, in the transaction that it is in."""
-    with named_errors, connection.cursor(row_factory=tuple_row) as cursor:
+    try:
+        cursor = connection.cursor(row_factory=tuple_row)
         cursor.execute(statement.sql(_mark).encode(), statement.named)
         return statement.answer(cursor.fetchall(), _names(cursor))
+    except Exception as error:
+        raise_named(error)
+        raise
 
 
 async def arun(
     connection: AsyncConnection[Any], statement: Statement[T], *, binary: bool = False
 ) -> T:
     """As `run`, on an asynchronous connection; binary answers are read faster."""
-    with named_errors:
-        async with connection.cursor(row_factory=tuple_row, binary=binary) as cursor:
-            await cursor.execute(statement.sql(_mark).encode(), statement.named)
-            return statement.answer(await cursor.fetchall(), _names(cursor))
+    try:
+        cursor = connection.cursor(row_factory=tuple_row, binary=binary)
+        await cursor.execute(statement.sql(_mark).encode(), statement.named)
+        return statement.answer(await cursor.fetchall(), _names(cursor))
+    except Exception as error:
+        raise_named(error)
+        raise
 
 
 def _mark(_: int, name: str) -> str:

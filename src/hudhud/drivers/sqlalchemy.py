@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 from sqlalchemy import bindparam, text
 from sqlalchemy.types import NullType
 
-from hudhud.drivers.base import named_errors
+from hudhud.drivers.base import raise_named
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection, TextClause
@@ -21,16 +21,22 @@ T = TypeVar("T")
 
 def run(connection: Connection | Session, statement: Statement[T]) -> T:
     """Run a statement on a connection or session, in the transaction that it is in."""
-    with named_errors:
+    try:
         result = connection.execute(_clause(statement))
         return statement.answer(result.fetchall(), result.keys())
+    except Exception as error:
+        raise_named(error)
+        raise
 
 
 async def arun(connection: AsyncConnection | AsyncSession, statement: Statement[T]) -> T:
     """As `run`, on an asynchronous connection or session."""
-    with named_errors:
+    try:
         result = await connection.execute(_clause(statement))
         return statement.answer(result.fetchall(), result.keys())
+    except Exception as error:
+        raise_named(error)
+        raise
 
 
 def _clause(statement: Statement[object]) -> TextClause:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import itemgetter
 from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 T_co = TypeVar("T_co", covariant=True)
@@ -62,7 +63,7 @@ class Call(Generic[T_co]):
 
     def sql(self, mark: Mark) -> str:
         """Return the statement in a driver's style of placeholders."""
-        return _text(self.function, tuple((arg.name, arg.sql_type) for arg in self.args), mark)
+        return _text(self.function, tuple(map(_signature, self.args)), mark)
 
     @property
     def values(self) -> list[object]:
@@ -72,7 +73,7 @@ class Call(Generic[T_co]):
     @property
     def named(self) -> dict[str, object]:
         """The values for placeholders by name."""
-        return {arg.name: arg.value for arg in self.args}
+        return dict(map(_named, self.args))
 
     def answer(self, rows: Sequence[Row], _: Iterable[str], /) -> T_co:
         """Return what the rows mean; the columns of a function are known by their order."""
@@ -91,6 +92,10 @@ def one(rows: Sequence[Row]) -> Any:  # noqa: ANN401 - the SQL function's declar
 
 def nothing(_: Sequence[Row]) -> None:
     """Read the answer of a function that returns void."""
+
+
+_signature = itemgetter(0, 1)
+_named = itemgetter(0, 2)
 
 
 @lru_cache(maxsize=1024)
