@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import TYPE_CHECKING
 
 import pytest
@@ -53,7 +54,9 @@ def test_a_bench_gives_figures_that_say_what_they_are(name: str, measured: Serve
     assert documents
     for document in documents:
         assert set(document) == FIELDS
-        assert float(str(document["value"])) > 0
+        value = float(str(document["value"]))
+        # A handler may start before the client that enqueued is given the processor again.
+        assert value > 0 or (name == "pickup" and isfinite(value))
         assert (document["met"] is None) == (document["target"] is None)
 
 

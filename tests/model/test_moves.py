@@ -244,12 +244,12 @@ class Queue(RuleBasedStateMachine):
             self.renew(db, lease)
 
     def claim(self, db: Verbs, quantum: int) -> None:
-        claim = db.claim(quantum, lease_seconds=LEASE_SECONDS)
+        claim = db.claim(quantum, lease_seconds=LEASE_SECONDS, suspects=quantum)
         is_trying = any(
             one.is_open and one.is_suspect and one.since > self.now - SUSPECT_SECONDS
             for one in self.leases
         )
-        ready = [job for job in self.jobs if job.is_ready and not (is_trying and job.line == 0)]
+        ready = [job for job in self.jobs if job.is_ready and not (is_trying and job.line <= 0)]
         if claim is None:
             assert not ready
             return
@@ -266,19 +266,20 @@ class Queue(RuleBasedStateMachine):
             [(job, job.run) for job in taken],
             self.now,
             self.now + LEASE_SECONDS,
-            is_suspect=taken[0].line == 0,
+            is_suspect=taken[0].line <= 0,
         )
         self.leases.append(lease)
         self.expire(db, lease)
 
     def check_choice(self, ready: list[Job], taken: list[Job], quantum: int) -> None:
-        """A suspect comes alone; else a quantum of each tenant, those that come back first.
+        """Suspects come apart; else a quantum of each tenant, those that come back first.
 
-        The sessions are one worker's, and a worker tries one suspect at a time.
+        The sessions are one worker's, and a worker waits with the next suspects.
         """
-        if any(job.line == 0 for job in ready):
-            assert len(taken) == 1
-            assert taken[0].line == 0
+        lines = [job.line for job in ready]
+        if -1 in lines or 0 in lines:
+            expected = [-1] if -1 in lines else [0] * min(quantum, lines.count(0))
+            assert [job.line for job in taken] == expected
             return
         for tenant in ("a", "b"):
             offered = sorted(job.line for job in ready if job.tenant == tenant)
@@ -355,7 +356,7 @@ class Queue(RuleBasedStateMachine):
 
     def put_back(self, job: Job, delay: int) -> None:
         job.run += 1
-        job.line = 0 if job.is_suspect else 1
+        job.line = -1 if job.is_suspect else 1
         job.due = self.now + delay if delay else None
 
     def is_superseded(self, job: Job) -> bool:
@@ -399,13 +400,15 @@ class Queue(RuleBasedStateMachine):
             held = [lease.runs[n][0] for n in range(len(lease.runs)) if lease.holds(n)]
             lease.is_open = False
             for job in held:
-                self.lose(job, is_alone=len(lease.runs) == 1)
+                self.lose(job, lease)
                 rescued += job.status is Status.RETRYABLE
                 dead += job.status is not Status.RETRYABLE
         assert db.answer("rescue", max_leases=100) == (rescued, dead)
 
-    def lose(self, job: Job, *, is_alone: bool) -> None:
+    def lose(self, job: Job, lease: Lease) -> None:
+        is_alone = len(lease.runs) == 1
         job.crashes += is_alone
+        job.attempts -= lease.is_suspect and not is_alone
         is_over = job.attempts >= job.max_attempts or job.crashes >= MAX_CRASHES
         if job.is_asked_to_stop:
             job.move("rescue", turned="cancel")
@@ -417,6 +420,7 @@ class Queue(RuleBasedStateMachine):
         if job.status is Status.RETRYABLE:
             job.is_suspect = True
             self.put_back(job, 0)
+            job.line = -1 if is_alone or lease.is_suspect else 0
 
     def stage(self, db: Verbs) -> None:
         due = [
@@ -469,7 +473,7 @@ class Queue(RuleBasedStateMachine):
         db.call("reschedule", **options)
         job.move("reschedule")
         job.due = None if delay is None else self.now + delay
-        job.line = 0 if job.is_suspect else 1
+        job.line = -1 if job.is_suspect else 1
 
     def run_again(self, db: Verbs, old: Job, verb: str) -> None:
         options: dict[str, object] = {"job_id": old.id, "actor": "ann", "reason": "again"}

@@ -42,6 +42,7 @@ class ClaimRequest(NamedTuple):
     marks: Sequence[int]  # low-water marks; 0 looks from the true start
     quanta: Sequence[int]  # at most so many jobs of the range
     lease_seconds: int
+    suspects: int = 1  # at most so many of them, when there are any
 
 
 class Claimed(NamedTuple):
@@ -220,7 +221,7 @@ def claim(request: ClaimRequest) -> Call[Claimed | None]:
     """Take claimable jobs under a new lease; commit at once.
 
     Returns:
-        None when nothing was found. A suspect comes alone.
+        None when nothing was found. Suspects come without others, and without `tops`.
 
     Source: sql/functions/runs/claim.sql
     """
@@ -232,6 +233,7 @@ def claim(request: ClaimRequest) -> Call[Claimed | None]:
         Arg("marks", "bigint[]", list(request.marks)),
         Arg("quanta", "integer[]", list(request.quanta)),
         Arg("lease_seconds", "integer", request.lease_seconds),
+        Arg("suspects", "integer", request.suspects),
     )
     return Call("claim", args, _claimed)
 

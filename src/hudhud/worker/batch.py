@@ -33,7 +33,7 @@ class Batch:
 
     @property
     def is_suspect(self) -> bool:
-        """Whether it is one job that may have killed its last worker."""
+        """Whether its jobs were lost with their last worker, which one of them may have killed."""
         return self.claimed.tops is None
 
     def __post_init__(self) -> None:

@@ -33,6 +33,8 @@ LOOK_COST_FACTOR: Final = 100
 RANGES_SECONDS: Final = 0.1
 BUSY_JOBS_PER_SECOND: Final = 200
 BUSY_MARK_SECONDS: Final = 0.5
+# After so long without suspects, those that come are of another crash.
+TRIAL_SECONDS: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,28 @@ class ClaimSettings:
     batch_jobs_max: int
     poll_seconds_min: float  # while jobs come thick
     poll_seconds_max: float
+
+
+class Trial:
+    """How many suspects to try at once: one, then twice as many as this process lived through.
+
+    Whoever dies of one begins again with one, in the process that follows.
+    """
+
+    def __init__(self) -> None:
+        self._amount = 1
+        self._tried_at = float("-inf")
+
+    def amount(self, rooms: Mapping[Kind, int], now: float) -> int:
+        """Return how many to ask for; of which kind they are is not known before."""
+        if now - self._tried_at > TRIAL_SECONDS:
+            self._amount = 1
+        return max(1, min(self._amount, *rooms.values()))
+
+    def tried(self, amount: int, now: float) -> None:
+        """Take note of a claim that got some: it came because those before it killed nobody."""
+        self._amount = 2 * amount
+        self._tried_at = now
 
 
 class Claimer(Service):
@@ -78,6 +102,7 @@ class Claimer(Service):
         self._hint = hint
         self._on_claimed = on_claimed
         self._ranges = Ranges()
+        self._trial = Trial()
         self._to_look = 0  # ranges still to be looked at because of a hint
         self._newest_range = 0
         self._ranges_at = float("-inf")
@@ -112,7 +137,6 @@ class Claimer(Service):
 
     async def _claim(self, planned: Planned, rooms: Mapping[Kind, int]) -> int:
         """Claim once and hand over what was found; return how many jobs that were."""
-        self._to_look -= len(planned)
         asked_at = time.monotonic()
         is_look = asked_at >= self._look_at
         claimed = await self._link.run(
@@ -125,9 +149,15 @@ class Claimer(Service):
                     [0 if is_look else one.mark.seq for one, _ in planned],
                     [quantum for _, quantum in planned],
                     self._settings.lease_seconds,
+                    self._trial.amount(rooms, asked_at),
                 )
             )
         )
+        if claimed is not None and claimed.tops is None:  # suspects: no range was looked at
+            self._trial.tried(len(claimed.job_ids), asked_at)
+            self._on_claimed(Batch(claimed), asked_at, rooms)
+            return len(claimed.job_ids)
+        self._to_look -= len(planned)
         if is_look:
             took = time.monotonic() - asked_at
             self._look_at = asked_at + max(LOOK_SECONDS_MIN, LOOK_COST_FACTOR * took)
@@ -136,7 +166,7 @@ class Claimer(Service):
             return 0
         self._ranges.note(planned, claimed)
         kinds = self._on_claimed(Batch(claimed), asked_at, rooms)
-        self._ranges.note_kinds(planned, claimed.counts, kinds=kinds, rooms=rooms)
+        self._ranges.note_kinds(planned, claimed.counts or (), kinds=kinds, rooms=rooms)
         return len(claimed.job_ids)
 
     async def _learn_ranges(self) -> int:

@@ -94,9 +94,7 @@ class Ranges:
 
     def note(self, planned: Iterable[tuple[Range, int]], claimed: Claimed) -> None:
         """Move the marks, and move ranges between hot and cold by what was found."""
-        if claimed.tops is None or claimed.counts is None:
-            return  # a suspect, claimed alone: no range was looked at
-        found = zip(planned, claimed.tops, claimed.counts, strict=True)
+        found = zip(planned, claimed.tops or (), claimed.counts or (), strict=True)
         for (one, quantum), top, count in found:
             one.mark.visited(top, xid=claimed.xid, xmin=claimed.xmin, was_full=count >= quantum)
             if count and one in self._cold:
@@ -109,7 +107,7 @@ class Ranges:
     def note_kinds(
         self,
         planned: Sequence[tuple[Range, int]],
-        counts: Sequence[int] | None,
+        counts: Sequence[int],
         *,
         kinds: Mapping[str, set[Kind]],
         rooms: Mapping[Kind, int],
@@ -118,11 +116,11 @@ class Ranges:
 
         Args:
             planned: The ranges that it looked at.
-            counts: How many of each it took; None for a suspect, whose range is not known.
+            counts: How many of each it took.
             kinds: Their kinds by tenant; a tenant that is missing had async ones alone.
             rooms: The room that there was before the claim.
         """
-        for (one, _), count in zip(planned, counts or [0] * len(planned), strict=True):
+        for (one, _), count in zip(planned, counts, strict=True):
             seen = kinds.get(one.tenant_id, _ASYNC if count else ())
             if seen:
                 one.kinds = frozenset(seen) if one.kinds is _UNKNOWN else one.kinds.union(seen)

@@ -243,6 +243,41 @@ def test_a_worker_tries_one_suspect_at_a_time_beside_its_other_work(clocked: Ver
     assert (len(third.job_ids), third.tops) == (1, None)
 
 
+def test_as_many_suspects_are_claimed_as_are_asked_for_and_nobody_beside_them(
+    clocked: Verbs,
+) -> None:
+    """A11: a worker asks for more of them the more it has lived through."""
+    fill(clocked, 5)
+    clocked.claim(5)
+    clocked.advance(31)
+    assert clocked.answer("rescue") == (5, 0)
+    fresh = fill(clocked, 2)
+    first = clocked.claim(100, suspects=2)
+    assert (len(first.job_ids), first.tops) == (2, None)
+    assert clocked.claim(100, suspects=100).job_ids == fresh
+    clocked.finish(first)
+    second = clocked.claim(100, suspects=100)
+    assert (len(second.job_ids), second.job_ids) == (3, sorted(second.job_ids))
+
+
+def test_a_suspect_that_must_be_alone_goes_before_the_others(clocked: Verbs) -> None:
+    """A11: its last run was lost beside other suspects, or it was alone when it was lost."""
+    ids = fill(clocked, 4)
+    clocked.claim(4)
+    clocked.advance(31)
+    clocked.answer("rescue")
+    together = clocked.claim(100, suspects=2)
+    clocked.advance(31)
+    assert clocked.answer("rescue") == (2, 0)
+    for expected in together.job_ids:
+        alone = clocked.claim(100, suspects=100)
+        assert alone.job_ids == [expected]
+        clocked.finish(alone)
+    assert clocked.claim(100, suspects=100).job_ids == [
+        job_id for job_id in ids if job_id not in together.job_ids
+    ]
+
+
 def test_a_claim_of_one_queue_leaves_the_others_alone(db: Verbs) -> None:
     fill(db, 2, queues=["post", "bank"])
     assert numbers(db.claim(queue="bank")) == [1]

@@ -165,6 +165,23 @@ def test_a_crash_counts_only_in_a_lease_of_one(clocked: Verbs) -> None:
     assert set(clocked.values("select crashes from hudhud.ready")) == {0}
 
 
+def test_suspects_that_are_lost_together_keep_their_attempt(clocked: Verbs) -> None:
+    """A11: neighbours lose one attempt, the one that made them suspects, and no second."""
+    ids = fill(clocked, 3, max_attempts=[2])
+    lost(clocked, 3)
+    assert clocked.answer("rescue") == (3, 0)
+    claim = clocked.claim(100, suspects=3)
+    assert (claim.attempts, claim.crashes) == ([2, 2, 2], [0, 0, 0])
+    clocked.advance(31)
+    assert clocked.answer("rescue") == (3, 0)
+    assert [run.attempt for run in clocked.outcomes(ids[0])] == [1, 2]
+    for job_id in ids:
+        alone = clocked.claim(100, suspects=3)
+        assert (alone.job_ids, alone.runs, alone.attempts) == ([job_id], [3], [2])
+        clocked.finish(alone)
+    assert {clocked.status(job_id).status for job_id in ids} == {"succeeded"}
+
+
 def test_a_rescue_is_bounded_and_takes_the_oldest_first(clocked: Verbs) -> None:
     ids = fill(clocked, 5)
     for _ in ids:

@@ -74,7 +74,7 @@ create table hudhud.ready (
     job_id    uuid     not null,
     run       integer  not null,
     shard     smallint not null,
-    -- 0 suspects of a crash, 1 jobs that come back, 2 first runs.
+    -- -1 suspects of a crash that must be alone, 0 other suspects, 1 jobs that come back, 2 first runs.
     line      smallint not null,
     lane      smallint not null,
     -- Attempts and crashes so far; the claim counts the next attempt.

@@ -82,7 +82,7 @@ counted as (
         select count(*) as count
         from (
             select
-            from generate_series(0, 2) line(number)
+            from generate_series(-1, 2) line(number)
             cross join generate_series(0, 3) lane(number)
             cross join lateral (
                 select
@@ -134,7 +134,7 @@ cross join lateral (
          where recent.queue = counted.name
            and (%(tenant_id)s::text is null or recent.tenant_id = %(tenant_id)s::text))
     ) range
-    cross join generate_series(0, 2) line(number)
+    cross join generate_series(-1, 2) line(number)
     cross join lateral (
         select ready.job_id
         from hudhud.ready

@@ -21,7 +21,7 @@ begin
     end if;
     perform hudhud.put_back(
         job_id, place.run, place.attempt, place.crashes,
-        case when hudhud.is_suspect(job_id, place.run) then 0 else 1 end::smallint, coalesce(available_at, '-infinity'));
+        case when hudhud.is_suspect(job_id, place.run) then -1 else 1 end::smallint, coalesce(available_at, '-infinity'));
     perform hudhud.write_audit(
         actor, 'job.reschedule', owner, job_id::text, reason, jsonb_build_object('available_at', available_at));
 end $$;

@@ -1,16 +1,17 @@
 -- Take claimable jobs of some scan ranges for one worker, under one new lease. Commit at once.
 -- Parameters: lanes, tenants, marks, quanta: one element per range, in the order of visiting; of each range at most quantum
---   jobs with a seq above its mark (0 = from the true start). lease_seconds: until the lease may be rescued.
+--   jobs with a seq above its mark (0 = from the true start). lease_seconds: until the lease may be rescued. suspects: at most.
 -- Returns: no row when nothing was found, else one row of arrays, jobs by id, which is by age. turns: the positions in the
 --   order in which to start them, null when that is the same: only ranges of several lanes differ. tops and counts: per range the
 --   highest seq of a first run and the number of jobs. xid and xmin: for the low-water mark (see worker/mark.py). expired:
 --   positions of jobs past their expires_at, to be settled without a run. extras: what few jobs have, as JSON text, or null.
--- A suspect (its last run ended in a crash beside others) is claimed alone, and a worker tries one at a time.
+-- Suspects (their last run was lost) are claimed apart from others and before them: one that must be alone alone, of the
+--   others as many as the worker asks for. While a worker tries some it gets no more of them; see tries_suspect.
 -- Its own transaction, which need not wait for the disk.
 -- Touches: ready, lease, job, job_kept. Locks: ready rows, skipping locked ones. Called by: worker/claimer.py.
 create or replace function hudhud.claim(
     worker_id uuid, queue text, lanes smallint[], tenants text[], marks bigint[], quanta integer[], lease_seconds integer,
-    shard integer default 0,
+    shard integer default 0, suspects integer default 1,
     out lease_id uuid, out xid bigint, out xmin bigint, out tops bigint[], out counts integer[], out expired integer[],
     out turns integer[],
     out job_ids uuid[], out runs integer[], out attempts smallint[], out crashes smallint[], out types text[],
@@ -26,19 +27,27 @@ declare
 begin
     -- A claim that a crash of the server takes back only returns its jobs; what follows it durably makes it durable.
     perform set_config('synchronous_commit', 'off', true);
-    if exists (select from hudhud.ready r where r.shard = claim.shard and r.queue = claim.queue and r.line = 0)
+    if exists (select from hudhud.ready r where r.shard = claim.shard and r.queue = claim.queue and r.line <= 0)
        and not hudhud.tries_suspect(worker_id, shard) then
-        with suspect as materialized (
+        with alone as materialized (
             select r.ctid from hudhud.ready r
-            where r.shard = claim.shard and r.queue = claim.queue and r.line = 0
+            where r.shard = claim.shard and r.queue = claim.queue and r.line = -1
             order by r.lane, r.tenant_id, r.seq
             limit 1
             for update skip locked
+        ), together as materialized (
+            select r.ctid from hudhud.ready r
+            where r.shard = claim.shard and r.queue = claim.queue and r.line = 0
+            order by r.lane, r.tenant_id, r.seq
+            limit case when exists (select from alone) then 0 else suspects end
+            for update skip locked
         ), taken as (
-            delete from hudhud.ready r where r.ctid = any (array(select ctid from suspect))
+            delete from hudhud.ready r
+            where r.ctid = any (array(select ctid from alone union all select ctid from together))
             returning r.job_id, r.run, (r.attempt + 1)::smallint as attempt, r.crashes
         )
-        select array_agg(t.job_id), array_agg(t.run), array_agg(t.attempt), array_agg(t.crashes)
+        select array_agg(t.job_id order by t.job_id), array_agg(t.run order by t.job_id),
+               array_agg(t.attempt order by t.job_id), array_agg(t.crashes order by t.job_id)
         into job_ids, runs, attempts, crashes from taken t;
         is_suspect := job_ids is not null;
     end if;

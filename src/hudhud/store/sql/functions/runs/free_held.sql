@@ -17,7 +17,7 @@ begin
     loop
         perform hudhud.put_back(
             freed.job_id, freed.run, freed.attempt, freed.crashes,
-            case when hudhud.is_suspect(freed.job_id, freed.run) then 0 else 1 end::smallint, '-infinity');
+            case when hudhud.is_suspect(freed.job_id, freed.run) then -1 else 1 end::smallint, '-infinity');
         amount := amount + 1;
     end loop;
     return amount;

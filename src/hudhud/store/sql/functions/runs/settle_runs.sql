@@ -43,7 +43,7 @@ begin
                 ask.job_id, ask.run + 1,
                 (case decided.outcome when 'retry' then ask.attempt else ask.attempt - 1 end)::smallint,
                 ask.crashes,
-                case when decided.outcome = 'hand_back' and hudhud.is_suspect(ask.job_id, ask.run) then 0 else 1 end::smallint,
+                case when decided.outcome = 'hand_back' and hudhud.is_suspect(ask.job_id, ask.run) then -1 else 1 end::smallint,
                 now + make_interval(secs => least(greatest(coalesce(ask.delay_seconds, 0), 0), 3660 * 86400.0)),
                 decided.code = 'no_handler' and decided.outcome = 'hand_back');
         end if;

@@ -1,7 +1,6 @@
--- Whether a worker is just trying a suspect: the next one waits then, or the death of one would cost the others an attempt again.
--- What kills its process mostly does so at once. After ten seconds the next one is tried beside it, for a process that died of
---   something else leaves a hundred suspects, and they may be slow.
--- Called by: claim, when there is a suspect.
+-- Whether a worker is just trying suspects: the next ones wait then, so that it is known who killed it.
+-- What kills its process mostly does so at once. After ten seconds the next are tried beside them, for they may be slow.
+-- Called by: claim, when there are suspects.
 create or replace function hudhud.tries_suspect(worker_id uuid, shard integer)
 returns boolean language sql stable
 set search_path = pg_catalog, pg_temp as $$

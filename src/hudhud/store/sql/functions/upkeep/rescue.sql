@@ -1,6 +1,7 @@
 -- Take back what was claimed under leases that ran out. Whatever of them has no outcome yet ends its run as lost and is ready
---   again at once as a suspect, to be claimed alone. A crash counts only in a lease of one: neighbours of a poison job lose
---   one attempt, the poison job itself ends dead as worker_lost after max_crashes or its last attempt.
+--   again at once as a suspect. A crash counts only in a lease of one. Suspects that were lost together keep their attempt and
+--   must be alone the next time. So neighbours of a poison job lose one attempt, and the poison job itself ends dead as
+--   worker_lost after max_crashes or its last attempt.
 -- Parameters: max_leases per call.
 -- Returns: one row: jobs made ready again, jobs that ended (dead, or cancelled on request).
 -- Touches: lease, outcome, ready, cancel_request (read). Locks: lease rows by age, skipping locked ones: a lease that a finish
@@ -27,13 +28,15 @@ begin
             returning l.*
         )
         select r.job_id, r.run, r.attempt, g.worker_id, g.claimed_at,
-               (r.crashes + case cardinality(g.job_ids) when 1 then 1 else 0 end)::smallint as crashes
+               (r.attempt - (g.is_suspect and cardinality(g.job_ids) > 1)::integer)::smallint as burnt,
+               (r.crashes + (cardinality(g.job_ids) = 1)::integer)::smallint as crashes,
+               case when g.is_suspect or cardinality(g.job_ids) = 1 then -1 else 0 end::smallint as line
         from gone g, unnest(g.job_ids, g.runs, g.attempts, g.crashes) r(job_id, run, attempt, crashes)
         where not hudhud.has_ended(r.job_id, r.run)
         order by r.job_id
     loop
         select * into decided from hudhud.decide_end(
-            lost.job_id, 'lost', 'worker_lost', null, lost.attempt, null, null, now);
+            lost.job_id, 'lost', 'worker_lost', null, lost.burnt, null, null, now);
         if decided.outcome = 'lost' and lost.crashes >= hudhud.crashes_allowed(lost.job_id) then
             decided.outcome := 'fail';
         end if;
@@ -41,7 +44,7 @@ begin
             lost.job_id, lost.run, lost.attempt, lost.worker_id, lost.claimed_at, now, decided.outcome, decided.code);
         if decided.outcome = 'lost' then
             perform hudhud.put_back(
-                lost.job_id, lost.run + 1, lost.attempt, lost.crashes, 0::smallint, '-infinity');
+                lost.job_id, lost.run + 1, lost.burnt, lost.crashes, lost.line, '-infinity');
             rescued := rescued + 1;
         else
             dead := dead + 1;
