@@ -15,7 +15,7 @@ from hudhud.store import jobs
 from hudhud.store.status import status_of, status_read
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping
     from datetime import datetime
     from uuid import UUID
 
@@ -42,7 +42,7 @@ class Client:
         return run(connection, jobs.enqueue(new_job, notify=notify))
 
     def enqueue_many(
-        self, connection: object, new_jobs: Sequence[NewJob], *, notify: bool = True
+        self, connection: object, new_jobs: Iterable[NewJob], *, notify: bool = True
     ) -> list[Enqueued]:
         """Make many jobs in one statement; one result per job, in order."""
         return run(connection, jobs.enqueue_many(new_jobs, notify=notify))
@@ -122,7 +122,7 @@ class AsyncClient:
         return await arun(connection, jobs.enqueue(new_job, notify=notify))
 
     async def enqueue_many(
-        self, connection: object, new_jobs: Sequence[NewJob], *, notify: bool = True
+        self, connection: object, new_jobs: Iterable[NewJob], *, notify: bool = True
     ) -> list[Enqueued]:
         """Make many jobs in one statement; one result per job, in order."""
         return await arun(connection, jobs.enqueue_many(new_jobs, notify=notify))

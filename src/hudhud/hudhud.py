@@ -18,7 +18,7 @@ from hudhud.worker.handler import Handler, HandlerOptions, define
 from hudhud.worker.registry import Registry
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+    from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Sequence
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
     from uuid import UUID
@@ -186,7 +186,7 @@ class Hudhud:
         enqueued = await self.aclient.enqueue(connection, handler.job(*args, **kwargs))
         return enqueued.id
 
-    def enqueue_many(self, connection: object, jobs: Sequence[NewJob], /) -> list[Enqueued]:
+    def enqueue_many(self, connection: object, jobs: Iterable[NewJob], /) -> list[Enqueued]:
         """Enqueue many jobs at once: `[send_receipt.job(order_id=n) for n in range(1000)]`.
 
         Returns:
@@ -194,7 +194,7 @@ class Hudhud:
         """
         return self.client.enqueue_many(connection, jobs)
 
-    async def aenqueue_many(self, connection: object, jobs: Sequence[NewJob], /) -> list[Enqueued]:
+    async def aenqueue_many(self, connection: object, jobs: Iterable[NewJob], /) -> list[Enqueued]:
         """As `enqueue_many`, on an asynchronous connection."""
         return await self.aclient.enqueue_many(connection, jobs)
 

@@ -91,6 +91,30 @@ async def test_a_fault_of_ours_says_nothing_of_its_cause(
     assert "secret" not in answer.text
 
 
+async def test_a_fault_of_the_databases_is_recorded_without_the_row(
+    *, desk: Desk, client: httpx.AsyncClient, problem: Check, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It said that it had been recorded; the detail of the error repeats the payload."""
+    desk.sql("alter table hudhud.job add check (type <> 'odd')")
+    answer = await client.post("/v1/jobs", json={"type": "odd", "payload": {"a": "private"}})
+    problem(answer, 500, "internal_error")
+    assert "POST /v1/jobs failed: CheckViolation 23514" in caplog.text
+    assert "private" not in caplog.text + answer.text
+
+
+async def test_what_is_too_large_for_the_database_is_the_callers_fault(
+    desk: Desk, client: httpx.AsyncClient, problem: Check
+) -> None:
+    """Told that the database is away, the caller would repeat it for ever."""
+    desk.sql(
+        "create function public.is_small() returns boolean language plpgsql as"
+        " $$ begin raise exception using errcode = '54000', message = 'too large'; end $$"
+    )
+    desk.sql("alter table hudhud.job add check (public.is_small())")
+    answer = await client.post("/v1/jobs", json={"type": "a", "payload": {}})
+    problem(answer, 422, "invalid_request")
+
+
 async def test_without_a_database_the_face_lives_and_answers_503(problem: Check) -> None:
     async with (
         desk_on(AWAY) as desk,

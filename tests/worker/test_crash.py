@@ -344,20 +344,20 @@ def deaths(database: str, tmp_path: Path) -> Iterator[Deaths]:
 async def test_a_job_that_kills_its_worker_is_dead_after_three_deaths_and_its_neighbours_live(
     jobs: Jobs, deaths: Deaths
 ) -> None:
-    """A11: each neighbour loses at most one attempt, because a suspect is claimed alone."""
+    """A11: each neighbour loses at most one attempt, as suspects lost together keep theirs."""
     await jobs.until("select count(*) = 1 from hudhud.worker")
     made = [await jobs.add("fine") for _ in range(3)]
     poison = await jobs.add("poison", max_attempts=3)
     made += await jobs.add_many("fine", [{}] * 3)
     assert await jobs.until_ended(poison, *made, seconds=90) == ["dead", *["succeeded"] * 6]
-    assert await jobs.ends(poison) == [
-        Ended(1, 1, "lost", "worker_lost"),
-        Ended(2, 2, "lost", "worker_lost"),
-        Ended(3, 3, "fail", "worker_lost"),
-    ]
-    assert deaths.count == 3
+    ends = await jobs.ends(poison)
+    assert ends[-1] == Ended(len(ends), 3, "fail", "worker_lost")
+    assert {end.outcome for end in ends[:-1]} == {"lost"}
+    # One of its deaths may have been beside other suspects, which counts against nobody.
+    assert deaths.count == len(ends)
+    assert len(ends) in {3, 4}
     for job in made:
-        assert len(await jobs.ends(job)) <= 2
+        assert (await jobs.ends(job))[-1].attempt <= 2
     # A job that comes later meets nothing of it.
     assert await jobs.until_ended(await jobs.add("fine"), seconds=60) == ["succeeded"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import errno
 import os
 import signal
 import sys
@@ -11,7 +12,7 @@ import threading
 from concurrent.futures import CancelledError
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 from uuid import UUID, uuid4
 
 import pytest
@@ -21,6 +22,7 @@ from hudhud.errors import LeaseLostError, Retryable
 from hudhud.worker.handler import define
 from hudhud.worker.pools import Pools
 from hudhud.worker.processes import ProcessDiedError, UnsentResultError
+from hudhud.worker.threads import ThreadPool
 from tests.support.wait import auntil
 
 if TYPE_CHECKING:
@@ -95,6 +97,16 @@ class ComesNotBack:
     @override
     def __reduce__(self) -> tuple[Callable[..., object], tuple[str]]:
         return int, ("no number",)
+
+
+class LeavesInPickleError(Exception):
+    @override
+    def __reduce__(self) -> NoReturn:
+        raise SystemExit(3)
+
+
+def leave_in_pickle(_: object) -> None:
+    raise LeavesInPickleError("odd")  # noqa: EM101 - a handler's one line
 
 
 def return_lambda(_: object) -> Callable[[], None]:
@@ -204,6 +216,20 @@ async def test_a_run_given_up_keeps_its_thread_until_the_function_returns(
     assert worn == ["worn"]
 
 
+async def test_what_the_system_refused_to_start_costs_no_slot() -> None:
+    """Out of file descriptors for a moment, a pool would lose one slot for ever at each try."""
+    pool = ThreadPool(1)
+
+    def refuse() -> None:
+        raise OSError(errno.EMFILE, "too many open files")
+
+    for _ in range(3):
+        with pytest.raises(OSError, match="too many"):
+            await pool.run(lambda: 1, on_start=refuse)
+    assert await asyncio.wait_for(pool.run(lambda: 1), 30) == 1
+    pool.close()
+
+
 async def test_a_stuck_thread_does_not_keep_the_process_from_ending(tmp_path: Path) -> None:
     """FAILURES A08: a handler that does not end must not hold up a deploy."""
     program = tmp_path / "stuck.py"
@@ -285,6 +311,15 @@ async def test_an_exception_crosses_processes_with_its_class_and_arguments(pools
         await pools.run(define("t", give_up, kind="process"), StandIn(), {})
     assert caught.value.after_seconds == 30.0
     assert "in give_up" in caught.value.__notes__[0]
+
+
+async def test_an_exception_that_leaves_while_it_is_pickled_ends_its_run_alone(
+    pools: Pools,
+) -> None:
+    handler = define("t", leave_in_pickle, kind="process")
+    for _ in range(2):
+        with pytest.raises(LeavesInPickleError, match="odd"):
+            await pools.run(handler, StandIn(), {})
 
 
 async def test_an_exception_that_cannot_be_pickled_keeps_its_class(pools: Pools) -> None:

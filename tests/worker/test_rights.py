@@ -44,7 +44,8 @@ async def test_a_worker_needs_execute_and_no_table_but_the_version(
             f"grant select on hudhud.schema_version to {role}",
         ):
             admin.execute(statement.encode())
-        dsn = make_conninfo(database, user=role)
+        # Past a pooler, which would have to know the role.
+        dsn = make_conninfo(server.admin(name), user=role)
         with psycopg.connect(dsn) as connection:
             migrate.require_current(connection)
         try:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 TEXT_CHARACTERS_MAX = 4_000
+UNREADABLE = "its text could not be read"
 MESSAGE_CHARACTERS_MAX = 2_000
 READ_CHARACTERS_MAX = 16_000  # of one exception's message; the patterns see no more
 CAUSES_MAX = 5
@@ -50,7 +51,7 @@ def describe(error: BaseException) -> Failure:
         return Failure(code, text, _fingerprint(code, error, lines[0]))
     except BaseException:  # noqa: BLE001 - the last resort: even when its text would exit, it is kept
         name = clean(str(type.__dict__["__name__"].__get__(type(error))))[:200]
-        text = f"{name}: its text could not be read"
+        text = f"{name}: {UNREADABLE}"
         return Failure(code_of(name), text, _digest(text))
 
 
@@ -122,8 +123,12 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
 
 
 def _line(error: BaseException) -> str:
-    message = _bounded(redact(str(error)), MESSAGE_CHARACTERS_MAX)
-    return f"{type(error).__name__}: {message}" if message else type(error).__name__
+    name = type(error).__name__
+    try:
+        message = _bounded(redact(str(error)), MESSAGE_CHARACTERS_MAX)
+    except BaseException:  # noqa: BLE001 - even when it would exit; the others and the places are kept
+        message = UNREADABLE
+    return f"{name}: {message}" if message else name
 
 
 def _frames(error: BaseException) -> Iterator[str]:

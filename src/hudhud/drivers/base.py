@@ -6,6 +6,7 @@ retries nothing. What the server refuses leaves the transaction as PostgreSQL le
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -25,6 +26,10 @@ SUPPORTED_WORDS = (
     " SQLAlchemy (Connection, Session, AsyncConnection, AsyncSession),"
     " Django (django.db.connection)"
 )
+
+
+# Of the same packages, and without a transaction of the caller's.
+_NO_CONNECTION = re.compile("Cursor|Engine$|Pool$|sessionmaker$")
 
 
 class Driver(Protocol):
@@ -92,6 +97,8 @@ def pick_driver(connection_class: type, *, is_async: bool) -> Driver:
 @cache
 def kind_of(connection_class: type) -> Kind | None:
     """Return what a class of connections is, by where it or a base of it comes from."""
+    if _NO_CONNECTION.search(connection_class.__name__):
+        return None
     for base in connection_class.__mro__:
         package = base.__module__.partition(".")[0]
         if package in SUPPORTED:
@@ -114,11 +121,16 @@ def _server_error(error: BaseException) -> BaseException:
 
 
 def _has_state(error: BaseException) -> bool:
-    return getattr(error, "sqlstate", None) is not None
+    return _state(error) is not None
 
 
 def _sqlstate(error: BaseException) -> str | None:
-    return getattr(_server_error(error), "sqlstate", None)
+    return _state(_server_error(error))
+
+
+def _state(error: BaseException) -> str | None:
+    """Return what psycopg and asyncpg call sqlstate, and psycopg2 below an ORM pgcode."""
+    return getattr(error, "sqlstate", None) or getattr(error, "pgcode", None)
 
 
 def _message(error: BaseException) -> str:

@@ -16,7 +16,7 @@ from hudhud.errors import InvalidJobError
 from hudhud.store.call import Arg, Call, given, nothing, one
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
     from uuid import UUID
 
@@ -52,7 +52,7 @@ def enqueue(new_job: NewJob, *, notify: bool = True) -> Call[Enqueued]:
     return Call("enqueue", contract + options, _enqueued)
 
 
-def enqueue_many(new_jobs: Sequence[NewJob], *, notify: bool = True) -> Call[list[Enqueued]]:
+def enqueue_many(new_jobs: Iterable[NewJob], *, notify: bool = True) -> Call[list[Enqueued]]:
     """Make many jobs in one statement; each may use every option that `enqueue` takes.
 
     Args:
@@ -69,30 +69,31 @@ def enqueue_many(new_jobs: Sequence[NewJob], *, notify: bool = True) -> Call[lis
 
     Source: sql/functions/jobs/enqueue_many.sql
     """
-    payloads = [_payload_at(position, job) for position, job in enumerate(new_jobs, start=1)]
-    keys = [job.idempotency_key for job in new_jobs]
+    batch = list(new_jobs)
+    payloads = [_payload_at(position, job) for position, job in enumerate(batch, start=1)]
+    keys = [job.idempotency_key for job in batch]
     args = given(
-        Arg("types", "text[]", _column([job.type for job in new_jobs]) or []),
+        Arg("types", "text[]", _column([job.type for job in batch]) or []),
         Arg("payloads", "jsonb[]", payloads),
-        Arg("versions", "integer[]", _column([job.version for job in new_jobs])),
-        Arg("tenant_ids", "text[]", _column([job.tenant_id for job in new_jobs])),
-        Arg("queues", "text[]", _column([job.queue for job in new_jobs])),
-        Arg("lanes", "text[]", _column([job.lane for job in new_jobs])),
+        Arg("versions", "integer[]", _column([job.version for job in batch])),
+        Arg("tenant_ids", "text[]", _column([job.tenant_id for job in batch])),
+        Arg("queues", "text[]", _column([job.queue for job in batch])),
+        Arg("lanes", "text[]", _column([job.lane for job in batch])),
         Arg("idempotency_keys", "text[]", keys if any(key is not None for key in keys) else None),
-        Arg("on_conflicts", "text[]", _column([job.on_conflict for job in new_jobs])),
+        Arg("on_conflicts", "text[]", _column([job.on_conflict for job in batch])),
         Arg(
             "unique_for",
             "interval[]",
-            _column([_interval(job.unique_for_seconds) for job in new_jobs]),
+            _column([_interval(job.unique_for_seconds) for job in batch]),
         ),
-        Arg("unique_by", "jsonb[]", _column([_json(_names(job.unique_by)) for job in new_jobs])),
-        Arg("available_at", "timestamptz[]", _column([job.available_at for job in new_jobs])),
-        Arg("delays", "interval[]", _column([_interval(job.delay_seconds) for job in new_jobs])),
-        Arg("expires_at", "timestamptz[]", _column([job.expires_at for job in new_jobs])),
-        Arg("max_attempts", "integer[]", _column([job.max_attempts for job in new_jobs])),
-        Arg("correlation_ids", "text[]", _column([job.correlation_id for job in new_jobs])),
-        Arg("traceparents", "text[]", _column([job.traceparent for job in new_jobs])),
-        Arg("tags", "jsonb[]", _column([_json(list(job.tags)) for job in new_jobs])),
+        Arg("unique_by", "jsonb[]", _column([_json(_names(job.unique_by)) for job in batch])),
+        Arg("available_at", "timestamptz[]", _column([job.available_at for job in batch])),
+        Arg("delays", "interval[]", _column([_interval(job.delay_seconds) for job in batch])),
+        Arg("expires_at", "timestamptz[]", _column([job.expires_at for job in batch])),
+        Arg("max_attempts", "integer[]", _column([job.max_attempts for job in batch])),
+        Arg("correlation_ids", "text[]", _column([job.correlation_id for job in batch])),
+        Arg("traceparents", "text[]", _column([job.traceparent for job in batch])),
+        Arg("tags", "jsonb[]", _column([_json(list(job.tags) or None) for job in batch])),
         Arg("notify", "boolean", None if notify else False),
     )
     return Call("enqueue_many", args, _enqueued_many)
@@ -253,4 +254,4 @@ def _names(unique_by: str | Sequence[str] | None) -> list[str] | None:
 
 
 def _json(texts: list[str] | None) -> str | None:
-    return json.dumps(texts) if texts else None
+    return None if texts is None else json.dumps(texts)

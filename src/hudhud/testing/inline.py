@@ -19,7 +19,7 @@ from hudhud.testing.drain import drain
 from hudhud.testing.drained import Drained
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
+    from collections.abc import Callable, Generator, Iterable
 
     from psycopg import Notify
 
@@ -128,7 +128,7 @@ class _Client(Client):
 
     @override
     def enqueue_many(
-        self, connection: object, new_jobs: Sequence[NewJob], *, notify: bool = True
+        self, connection: object, new_jobs: Iterable[NewJob], *, notify: bool = True
     ) -> list[Enqueued]:
         enqueued = super().enqueue_many(connection, new_jobs, notify=notify)
         self._watch(connection)
@@ -155,7 +155,7 @@ class _AsyncClient(AsyncClient):
 
     @override
     async def enqueue_many(
-        self, connection: object, new_jobs: Sequence[NewJob], *, notify: bool = True
+        self, connection: object, new_jobs: Iterable[NewJob], *, notify: bool = True
     ) -> list[Enqueued]:
         enqueued = await super().enqueue_many(connection, new_jobs, notify=notify)
         await self._watch(connection)

@@ -2,11 +2,12 @@
 
 Everything that leaves a route passes here: our own errors, the framework's (unknown route, method,
 query parameter), the database's, and what nobody foresaw. The last kind answers 500 and says
-nothing but that; its text goes to the log of the server.
+nothing but that; what it was goes to the log of the server, without the values in it.
 """
 
 from __future__ import annotations
 
+import logging
 from http import HTTPStatus
 from typing import TYPE_CHECKING, cast
 
@@ -16,6 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import compile_path
 
 from hudhud import errors
+from hudhud.domain.redact import redact
 from hudhud.web import problems
 from hudhud.web.problems import FieldError, Problem, ProblemError
 
@@ -25,6 +27,10 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
     from starlette.requests import Request
     from starlette.responses import Response
+
+_logger = logging.getLogger("hudhud.web")
+
+LIMIT_CLASS = "54"  # SQLSTATE of what is too large or too deep for the database
 
 OWN: Mapping[type[errors.HudhudError], tuple[int, str, bool]] = {
     errors.InvalidJobError: (422, "invalid_job", True),
@@ -65,9 +71,12 @@ async def _on_problem(_: Request, error: Exception) -> Response:
     return error.problem.response()
 
 
-async def _on_own(_: Request, error: Exception) -> Response:
+async def _on_own(request: Request, error: Exception) -> Response:
     assert isinstance(error, errors.HudhudError)
-    return of_own(error).response()
+    problem = of_own(error)
+    if problem.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        _record(request, type(error).__name__)
+    return problem.response()
 
 
 def of_own(error: errors.HudhudError) -> Problem:
@@ -116,9 +125,10 @@ def _methods(request: Request) -> set[str]:
     }
 
 
-async def _on_database(_: Request, error: Exception) -> Response:
+async def _on_database(request: Request, error: Exception) -> Response:
     assert isinstance(error, psycopg.Error)
-    if isinstance(error, psycopg.DataError):
+    is_too_much = (error.sqlstate or "").startswith(LIMIT_CLASS)
+    if isinstance(error, psycopg.DataError) or is_too_much:
         problem = Problem(
             status=422,
             code="invalid_request",
@@ -130,15 +140,24 @@ async def _on_database(_: Request, error: Exception) -> Response:
         problem = of_own(errors.SchemaError())
     else:
         problem = _unforeseen()
+    if problem.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        # Not the detail, which repeats the row with its payload.
+        told = error.diag.message_primary
+        _record(request, f"{type(error).__name__} {error.sqlstate or ''} {redact(told or '')}")
     return problem.response()
 
 
-async def _on_timeout(_: Request, __: Exception) -> Response:
+async def _on_timeout(request: Request, _: Exception) -> Response:
+    _record(request, "the database did not answer in time")
     return problems.unavailable(_AWAY).problem.response()
 
 
 async def _on_unforeseen(_: Request, __: Exception) -> Response:
     return _unforeseen().response()
+
+
+def _record(request: Request, what: str) -> None:
+    _logger.error("%s %s failed: %s", request.method, request.url.path, what)
 
 
 def _unforeseen() -> Problem:

@@ -168,6 +168,6 @@ def _pickled(error: BaseException) -> bytes | None:
     try:
         pickled = pickle.dumps(error)
         pickle.loads(pickled)  # noqa: S301 - bytes of our own, one line above
-    except Exception:  # noqa: BLE001 - the worker then makes the exception from its parts
+    except BaseException:  # noqa: BLE001 - the worker then makes the exception from its parts
         return None
     return pickled

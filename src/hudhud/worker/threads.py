@@ -79,13 +79,19 @@ class ThreadPool:
 
         Args:
             function: Called without arguments.
-            on_start: Called on the loop when a slot is there: what counts from the start (a time
-                limit) begins here, not with the wait for a slot.
+            on_start: Called on the loop when a slot is there.
+
+        Raises:
+            OSError: The system gives no thread or pipe now; also RuntimeError, for a thread.
         """
         await self._free.acquire()
-        slot = self._take_slot()
-        if on_start is not None:
-            on_start()
+        try:
+            if on_start is not None:
+                on_start()
+            slot = self._take_slot()
+        except BaseException:
+            self._free.release()
+            raise
         ended: Future[T] = Future()
         ended.set_running_or_notify_cancel()
         loop = asyncio.get_running_loop()

@@ -99,6 +99,12 @@ def test_a_key_holds_although_its_job_has_ended(db: Verbs, outcome: str) -> None
     assert keyed(db) == (old.id, True)
 
 
+def test_a_key_that_no_index_row_holds_is_refused(db: Verbs) -> None:
+    with db.refused("HH001", "2,600 bytes"):
+        db.enqueue("\u8a9e" * 200, idempotency_key="\u8a9e" * 500, tenant_id="\u8a9e" * 200)
+    db.enqueue("\u8a9e" * 200, idempotency_key="\u8a9e" * 466, tenant_id="\u8a9e" * 200)
+
+
 def test_a_key_is_scoped_by_tenant_and_type(db: Verbs) -> None:
     ids = {keyed(db).id, keyed(db, tenant_id="acme").id}
     ids.add(db.answer("enqueue", type="sms", payload={}, idempotency_key="k").id)

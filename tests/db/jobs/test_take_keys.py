@@ -46,6 +46,20 @@ def test_a_key_that_a_batch_names_twice_is_refused_where_one_must_win(
         many(db, ["a", "a"], on_conflicts=[policy])
 
 
+def test_a_key_that_no_index_row_holds_is_refused_with_its_position(db: Verbs) -> None:
+    """Each option is within its own limit; together, in letters of three bytes, they are not."""
+    options = {"types": ["\u8a9e" * 200], "tenant_ids": ["\u8a9e" * 200]}
+    with db.refused("HH001", "position 2", "2,600 bytes"):
+        db.call(
+            "enqueue_many",
+            payloads=[{}, {}],
+            idempotency_keys=["k", "\u8a9e" * 500],
+            **options,
+        )
+    ids, _ = db.answer("enqueue_many", payloads=[{}], idempotency_keys=["\u8a9e" * 466], **options)
+    assert len(ids) == 1
+
+
 def test_policies_of_one_batch_hold_each_for_its_job(db: Verbs) -> None:
     old = {key: db.enqueue(idempotency_key=key) for key in ("r", "e")}
     policies = ["replace", "return_existing", "reject"]

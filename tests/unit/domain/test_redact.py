@@ -131,6 +131,13 @@ def test_an_exception_that_cannot_be_read_is_recorded_by_its_class(error: Except
     assert failure.fingerprint
 
 
+def test_one_that_cannot_be_read_hides_neither_the_others_nor_the_place() -> None:
+    failure = raised(ExceptionGroup("several", [ValueError("readable"), LeavingError()]))
+    assert "ValueError: readable" in failure.text
+    assert "LeavingError: its text could not be read" in failure.text
+    assert "at test_redact.py:" in failure.text
+
+
 @given(st.text(st.characters(), max_size=200))
 @example("\0\ud800password=\0")
 def test_any_message_is_recorded_as_text_that_can_be_stored(message: str) -> None:

@@ -96,6 +96,23 @@ def wrapped(error: Exception) -> list[Exception]:
     return [error, orm, framework]
 
 
+class OlderServerError(Exception):
+    """As psycopg2 raises it, below SQLAlchemy or Django."""
+
+    pgcode = "HH003"
+
+
+@pytest.mark.parametrize("name", ["Cursor", "ServerCursor", "CursorWrapper", "Engine", "Pool"])
+def test_what_is_no_connection_of_a_package_is_refused_as_such(name: str) -> None:
+    with pytest.raises(ConfigError, match=f"{name} is no connection"):
+        base.run(like(name, "psycopg"), runs.leave(ID))
+
+
+def test_a_state_is_found_under_the_name_that_an_older_driver_has_for_it() -> None:
+    with pytest.raises(DuplicateJobError):
+        base.raise_named(sqlalchemy.exc.DBAPIError("select 1", None, OlderServerError()))
+
+
 @pytest.mark.parametrize("error", wrapped(ServerError("HH003")))
 def test_a_state_of_ours_is_found_in_whatever_carries_it(error: Exception) -> None:
     with pytest.raises(DuplicateJobError) as caught:

@@ -171,8 +171,15 @@ def test_options_that_hold_for_all_are_sent_once() -> None:
     assert mixed["idempotency_keys"] == [None, "k"]
     assert mixed["unique_for"] == [None, timedelta(seconds=60)]
     assert mixed["unique_by"] == [None, '["payload"]']
+
     assert mixed["tags"] == [None, '["a", "b"]']
     assert mixed["lanes"] == [None, "high"]
+
+
+def test_a_unique_by_of_no_fields_is_asked_about_not_dropped() -> None:
+    """The database refuses it; without a word the jobs would have no key."""
+    call = jobs.enqueue_many(NewJob("a", {}, unique_by=[]) for _ in range(1))
+    assert call.named["unique_by"] == ["[]"]
 
 
 def test_every_option_of_the_single_form_is_in_the_bulk_form() -> None:

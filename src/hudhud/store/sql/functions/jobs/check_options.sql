@@ -17,6 +17,9 @@ declare
             then 'queue must have 1 to 63 bytes and not begin with "!"'
         when lane is null then 'lane must be critical, high, normal or bulk'
         when length(idempotency_key) not between 1 and 500 then 'idempotency_key must have 1 to 500 characters'
+        -- An index row holds no more.
+        when octet_length(tenant_id) + octet_length(type) + octet_length(idempotency_key) > 2600
+            then 'idempotency_key, type and tenant_id must have at most 2,600 bytes together'
         when on_conflict is null or on_conflict not in ('reject', 'return_existing', 'replace')
             then 'on_conflict must be reject, return_existing or replace'
         when not hudhud.is_instant(available_at) then 'available_at must lie in the years 1 to 9998'

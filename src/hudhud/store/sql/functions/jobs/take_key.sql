@@ -39,7 +39,12 @@ begin
                       and k.key = take_key.key and k.shard = of_shard and k.job_id = holder.job_id);
                 raise exception using errcode = 'HH003', detail = holder.job_id::text,
                     message = format('The idempotency key %L of type %L is held by job %s%s.', take_key.key, take_key.type,
-                        holder.job_id, case policy when 'replace' then ', which has been claimed and cannot be replaced' else '' end);
+                        holder.job_id, case
+                            when policy <> 'replace' then ''
+                            when exists (select from hudhud.job_all j where j.id = holder.job_id)
+                                then ', which has been claimed and cannot be replaced'
+                            else ', which is made by the same call'
+                        end);
             end if;
         end if;
 

@@ -1,7 +1,7 @@
 -- Take the idempotency keys of a batch, in key order, so that two batches never deadlock.
 -- Parameters: arrays of one length; an element without a key is null in keys.
 -- Returns: per element the id of the job that keeps its key, or null when the new job may be written.
--- Raises: HH003 as take_key; also when a batch names one key twice under reject or replace.
+-- Raises: HH001 for what no index row holds; HH003 as take_key, also when a batch names one key twice under reject or replace.
 -- Touches: idempotency, and with replace as take_key. Called by: enqueue_many.
 create or replace function hudhud.take_keys(
     tenant_ids text[], types text[], keys text[], new_ids uuid[], policies text[], hold_until timestamptz[])
@@ -12,7 +12,14 @@ declare
     taken integer;
     is_done boolean;
     one record;
+    place bigint := (
+        select min(a.n) from unnest(tenant_ids, types, keys) with ordinality a(tenant_id, type, key, n)
+        where octet_length(a.tenant_id) + octet_length(a.type) + octet_length(a.key) > 2600);
 begin
+    if place is not null then
+        raise exception using errcode = 'HH001', message = format(
+            'The job at position %s was refused: idempotency_key, type and tenant_id must have at most 2,600 bytes together.', place);
+    end if;
     -- All at once: enough when each key was free, or belongs to a job that keeps it.
     begin
         with asked as (

@@ -1,5 +1,5 @@
 -- The idempotency key that stands for a payload, or for some of its fields.
--- jsonb is canonical: key order is irrelevant, and a missing field differs from null.
+-- jsonb is canonical: key order is irrelevant.
 -- Parameters: fields '{payload}' for the whole payload, else names of fields; null for no key.
 -- Raises: HH001 for a field that the payload does not have: a slip of the pen would make one key of all jobs.
 -- Called by: enqueue, enqueue_many.
