@@ -6,6 +6,7 @@ import asyncio
 import signal
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ from tests.support.pace import set_pace
 from tests.support.wait import auntil, until
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Generator
 
     from hudhud.worker.context import Context
     from tests.support.server import Server
@@ -127,6 +128,29 @@ async def test_what_ignores_its_interruption_is_given_back_reported_and_refused_
     assert len(await jobs.ends(job)) == 1
 
 
+async def test_a_stop_that_is_hurried_interrupts_what_runs_at_once(
+    database: str, jobs: Jobs
+) -> None:
+    application, gates = Application(), Gates()
+
+    @application.handler("wait")
+    async def wait(_: Context) -> None:
+        gates["started"].set()
+        await asyncio.Event().wait()
+
+    async with working(application, database, stop_seconds=3600) as worker:
+        job = await jobs.add("wait")
+        await gates["started"].wait()
+        stopping = asyncio.create_task(worker.stop())
+        await auntil(lambda: worker.runner._is_closed)  # noqa: SLF001
+        worker.hurry()
+        worker.hurry()
+        async with asyncio.timeout(60):
+            await stopping
+    assert await jobs.ends(job) == [Ended(1, 1, "hand_back", "interrupted")]
+    assert await jobs.rows("select run, attempt from hudhud.ready") == [(2, 0)]
+
+
 async def test_five_deploys_during_one_job_leave_its_attempts_untouched(
     database: str, jobs: Jobs
 ) -> None:
@@ -208,6 +232,8 @@ async def test_a_stop_while_the_database_is_away_ends_and_closes_the_lifespan(
 START = "from hudhud.cli.main import main; main()"
 PROGRAM = """
 import asyncio, time
+from contextlib import asynccontextmanager
+from pathlib import Path
 from hudhud import Hudhud
 
 app = Hudhud()
@@ -216,6 +242,14 @@ app = Hudhud()
 async def wait(ctx):
     ctx.log("started")
     await asyncio.sleep(600)
+
+@asynccontextmanager
+async def lifespan():
+    yield
+    if Path("stays").exists():
+        await asyncio.Event().wait()
+
+app.lifespan(lifespan)
 
 @app.handler("deaf")
 async def deaf(ctx):
@@ -268,3 +302,63 @@ async def test_a_process_told_to_stop_exits_with_0_and_its_job_is_free_for_other
     assert await jobs.ends(job) == [Ended(1, 1, "hand_back", code)]
     assert await jobs.rows("select run, attempt from hudhud.ready") == [(2, 0)]
     assert await jobs.value("select count(*) from hudhud.lease") == 0
+
+
+@contextmanager
+def commanded(
+    database: str, directory: Path, *words: str
+) -> Generator[tuple[subprocess.Popen[bytes], Path]]:
+    """Run `hudhud worker program:app`, which gives its handlers an hour; with what it says."""
+    (directory / "program.py").write_text(PROGRAM, "utf-8")
+    (directory / "hudhud.toml").write_text("[worker]\nstop_seconds = 3600\n", "utf-8")
+    log = directory / "log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [sys.executable, "-c", START, "worker", "program:app", *words],
+            cwd=directory,
+            env={"HUDHUD_DATABASE_URL": database, "PYTHONPATH": str(ROOT / "src")},
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+    try:
+        yield process, log
+    finally:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_second_signal_interrupts_what_runs_and_burns_no_attempt(
+    database: str, jobs: Jobs, tmp_path: Path, *, number: signal.Signals, processes: int
+) -> None:
+    with commanded(database, tmp_path, "--processes", str(processes)) as (process, log):
+        job = await jobs.add("wait")
+        await jobs.until("select count(*) > 0 from hudhud.log")
+        await auntil(lambda: log.read_text("utf-8").count("worker.started") == processes)
+        process.send_signal(number)
+        await auntil(lambda: log.read_text("utf-8").count("a second signal") == processes)
+        process.send_signal(number)
+        assert await asyncio.to_thread(process.wait, 60) == 0
+    assert await jobs.ends(job) == [Ended(1, 1, "hand_back", "interrupted")]
+    assert await jobs.rows("select run, attempt from hudhud.ready") == [(2, 0)]
+    assert await jobs.value("select count(*) from hudhud.lease") == 0
+
+
+@pytest.mark.parametrize(("processes", "code"), [(1, -signal.SIGTERM), (2, 0)])
+async def test_a_third_signal_ends_a_worker_that_does_not_stop(
+    database: str, jobs: Jobs, tmp_path: Path, *, processes: int, code: int
+) -> None:
+    (tmp_path / "stays").touch()
+    with commanded(database, tmp_path, "--processes", str(processes)) as (process, log):
+        job = await jobs.add("wait")
+        await jobs.until("select count(*) > 0 from hudhud.log")
+        await auntil(lambda: log.read_text("utf-8").count("worker.started") == processes)
+        process.send_signal(signal.SIGTERM)
+        await auntil(lambda: log.read_text("utf-8").count("a second signal") == processes)
+        process.send_signal(signal.SIGTERM)
+        await jobs.until("select count(*) = 1 from hudhud.ready")
+        assert process.poll() is None
+        process.send_signal(signal.SIGTERM)
+        assert await asyncio.to_thread(process.wait, 60) == code
+    assert await jobs.ends(job) == [Ended(1, 1, "hand_back", "interrupted")]

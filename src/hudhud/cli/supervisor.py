@@ -68,6 +68,7 @@ class Supervisor:
         self._watched = watched
         self._changed = asyncio.Event()
         self._stopping = asyncio.Event()
+        self._is_hurried = False
         self._exit_code = 0
 
     async def run(self) -> int:
@@ -89,9 +90,13 @@ class Supervisor:
         return self._exit_code
 
     def _on_signal(self) -> None:
-        if self._stopping.is_set():
+        if not self._stopping.is_set():
+            self._stopping.set()
+        elif not self._is_hurried:
+            self._is_hurried = True
+            self._signal(signal.SIGINT)  # a second SIGTERM could melt into the first
+        else:
             self._signal(signal.SIGKILL)
-        self._stopping.set()
 
     def _signal(self, number: signal.Signals) -> None:
         for child in self._children:

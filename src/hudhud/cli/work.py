@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 QUIET = frozenset({"run.finished"})
 """Events that come with every batch; counted, not logged."""
+STOPPING = "stopping: what runs may go on for %g s; a second signal interrupts it now"
 
 _logger = logging.getLogger("hudhud.worker")
 
@@ -40,8 +41,8 @@ _logger = logging.getLogger("hudhud.worker")
 def work(config: Config) -> int:
     """Run a worker until SIGTERM or Ctrl-C and return the exit code.
 
-    A second signal does not wait for the handlers. 75 asks for a new process: this one has lost
-    threads to handlers that do not return.
+    A second signal interrupts the handlers at once, a third one ends the process. 75 asks for a new
+    process: this one has lost threads to handlers that do not return.
 
     Raises:
         ConfigError: No application is named, or it cannot be found, or has no handlers, or a
@@ -136,8 +137,12 @@ async def _work(worker: Worker) -> int:
     signalled = asyncio.Event()
 
     def on_signal() -> None:
-        signalled.set()
-        worker.ask_to_stop()
+        if not signalled.is_set():
+            signalled.set()
+            worker.ask_to_stop()
+            _logger.info(STOPPING, settings.stop_seconds)
+            return
+        worker.hurry()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.remove_signal_handler(number)  # the next one takes its default way: the end
 

@@ -82,6 +82,7 @@ class Runner(Service):
         self._threads = slots["thread"]
         self._measured_at = time.monotonic()
         self._is_closed = False
+        self._hurried = asyncio.Event()
 
     def rooms(self) -> dict[Kind, int]:
         """Return how many more jobs may be claimed, of each kind that there are handlers of."""
@@ -167,7 +168,7 @@ class Runner(Service):
             while slots.waiting:
                 context = slots.waiting.popleft()
                 self._settle(context, ending.hand_back(context, "interrupted"))
-        await self._wait(self._live(), deadline - time.monotonic())
+        await self._wait_unhurried(self._live(), deadline - time.monotonic())
         for context in self._live():
             self._interrupt(context, "shutdown")
         await self._wait(self._live(), GRACE_SECONDS)
@@ -175,6 +176,10 @@ class Runner(Service):
             emit("run.abandoned", job_id=context.job_id, run=context.run)
             settlement = ending.hand_back(context, "abandoned_on_shutdown")
             await self._settle_against_its_will(context, settlement)
+
+    def hurry(self) -> None:
+        """Let `close`, now or later, wait for no handler before it interrupts."""
+        self._hurried.set()
 
     def _live(self) -> list[Context]:
         """Return the runs worth waiting for: not those that were given up or lost."""
@@ -188,6 +193,17 @@ class Runner(Service):
         tasks = {self.running[context] for context in contexts}
         if tasks and seconds > 0:
             await asyncio.wait(tasks, timeout=seconds)
+
+    async def _wait_unhurried(self, contexts: Iterable[Context], seconds: float) -> None:
+        waits = [
+            asyncio.ensure_future(self._wait(contexts, seconds)),
+            asyncio.ensure_future(self._hurried.wait()),
+        ]
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for one in waits:
+                one.cancel()
 
     def _start_waiting(self, slots: Slots) -> None:
         waiting, running = slots.waiting, self.running

@@ -139,6 +139,10 @@ class Worker:
         """Make `run` end; safe to call more than once."""
         self._stop_wanted.set()
 
+    def hurry(self) -> None:
+        """Let a stop interrupt what runs at once; safe to call more than once."""
+        self.runner.hurry()
+
     async def start(self) -> None:
         """Make the types and this process known, then begin to claim.
 
