@@ -158,7 +158,9 @@ async def test_a_plain_function_runs_in_a_thread_with_the_context_variables(pool
     assert await pools.run(define("t", handle), None, {}) == ("here", False)
 
 
-@pytest.mark.parametrize("error", [StopIteration(), CancelledError(), SystemExit(2)])
+@pytest.mark.parametrize(
+    "error", [StopIteration(), GeneratorExit(), CancelledError(), asyncio.CancelledError()]
+)
 async def test_what_a_thread_raises_never_ends_more_than_its_run(
     pools: Pools, error: BaseException
 ) -> None:
@@ -170,6 +172,17 @@ async def test_what_a_thread_raises_never_ends_more_than_its_run(
     with pytest.raises(RuntimeError) as caught:
         await pools.run(define("t", handle), None, {})
     assert caught.value.__cause__ is error
+
+
+@pytest.mark.parametrize("error", [SystemExit(2), KeyboardInterrupt()])
+async def test_what_a_thread_leaves_with_is_its_runs_outcome_as_it_is(
+    pools: Pools, error: BaseException
+) -> None:
+    def handle(_: object) -> None:
+        raise error
+
+    with pytest.raises(type(error)):
+        await pools.run(define("t", handle), None, {})
 
 
 async def test_a_plain_function_begins_when_a_thread_is_free(pools: Pools) -> None:
@@ -339,11 +352,11 @@ async def test_a_result_that_crosses_no_process_is_refused_not_retried(
     assert await pools.run(define("t", decorated.function, kind="process"), StandIn(), {})
 
 
-@pytest.mark.parametrize("function", [leave, transact])
+@pytest.mark.parametrize(("function", "error"), [(leave, SystemExit), (transact, RuntimeError)])
 async def test_what_a_process_may_not_do_is_an_error_of_its_run(
-    pools: Pools, function: Callable[..., object]
+    pools: Pools, function: Callable[..., object], error: type[BaseException]
 ) -> None:
-    with pytest.raises(RuntimeError):
+    with pytest.raises(error):
         await pools.run(define("t", function, kind="process"), StandIn(), {})
 
 

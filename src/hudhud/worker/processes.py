@@ -163,10 +163,8 @@ class ProcessPool:
         return _Child()
 
 
-def _exception_of(raised: Raised) -> Exception:
+def _exception_of(raised: Raised) -> BaseException:
     error = _unpickled(raised) or _remade(raised)
-    if not isinstance(error, Exception):
-        error = RuntimeError(f"the handler raised {error!r}")
     error.add_note(f"In the process:\n{raised.trace}")
     return error
 

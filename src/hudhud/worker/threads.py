@@ -141,13 +141,11 @@ def _call(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None
 def _execute(function: Callable[[], T], ended: Future[T]) -> None:
     try:
         result = function()
-    except (StopIteration, CancelledError) as caught:
-        # A future would take these two for words of its own.
+    except (StopIteration, GeneratorExit, CancelledError, asyncio.CancelledError) as caught:
+        # Futures, tasks and coroutines would take these for words of their own.
         ended.set_exception(_wrapped(caught))
-    except Exception as caught:  # noqa: BLE001 - it is the run's outcome, handed on as it is
+    except BaseException as caught:  # noqa: BLE001 - sys.exit in a handler too ends its run only
         ended.set_exception(caught)
-    except BaseException as caught:  # noqa: BLE001 - sys.exit in a handler ends its run only
-        ended.set_exception(_wrapped(caught))
     else:
         ended.set_result(result)
 
