@@ -43,6 +43,7 @@ async def slow(ctx: Context, seconds: float) -> None:
 async def number(ctx: Context) -> int:
     return NUMBER
 """
+START = "from hudhud.cli.main import main; main()"
 RSS_KILOBYTES_MAX = 60 * 1024
 
 
@@ -86,11 +87,11 @@ def start(database: str, server: Server, tmp_path: Path) -> Iterator[Start]:
     }
     started: list[Running] = []
 
-    def run(*words: str) -> Running:
+    def run(*words: str, program: tuple[str, ...] = ("-m", "hudhud.cli.main")) -> Running:
         log = tmp_path / f"log{len(started)}"
         with log.open("wb") as output:
             process = subprocess.Popen(
-                [sys.executable, "-m", "hudhud.cli.main", *words],
+                [sys.executable, *program, *words],
                 cwd=tmp_path,
                 env=environment,
                 stdin=subprocess.DEVNULL,
@@ -232,6 +233,24 @@ def test_a_killed_worker_of_several_is_started_again(start: Start, verbs: Verbs)
     ended(verbs, verbs.enqueue("slow", {"seconds": 0}))
     assert supervisor.stop() == 0
     assert not any(Path(f"/proc/{one}").exists() for one in children)
+
+
+@pytest.mark.parametrize("reload", [(), ("--reload",)])
+def test_a_worker_that_cannot_be_started_is_told_and_tried_again(
+    start: Start, verbs: Verbs, *, tmp_path: Path, reload: tuple[str, ...]
+) -> None:
+    """The system has no process or memory to give just now; or the program is being replaced."""
+    python = tmp_path / "python"
+    command = f"import sys; sys.executable = {str(python)!r}; " + START
+    supervisor = start("worker", "shop:app", "--processes", "2", *reload, program=("-c", command))
+    for number in (1, 2):
+        supervisor.says(f"worker {number} cannot be started", 2)
+    assert "tried again in 0.4 s" in supervisor.log
+    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n', "ascii")
+    python.chmod(0o700)
+    supervisor.says("worker.started", 2)
+    ended(verbs, verbs.enqueue("slow", {"seconds": 0}))
+    assert supervisor.stop() == 0
 
 
 def test_workers_stop_in_order_when_their_supervisor_is_killed(start: Start, verbs: Verbs) -> None:

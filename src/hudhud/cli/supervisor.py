@@ -1,8 +1,9 @@
 """Children that are kept alive: several workers, a worker in development, `hudhud up`.
 
-A child that dies is started again after a growing pause; one that says that it cannot work (wrong
-use, a schema that does not fit) ends the whole. A child's stdin is a pipe of ours: should we be
-killed, it reads the end and stops in order, so nothing is left behind without a supervisor.
+A child that dies, or cannot be started, is tried again after a growing pause; one that says that
+it cannot work (wrong use, a schema that does not fit) ends the whole. A child's stdin is a pipe of
+ours: should we be killed, it reads the end and stops in order, so nothing is left behind without a
+supervisor.
 """
 
 from __future__ import annotations
@@ -116,8 +117,19 @@ class Supervisor:
             await self._until_next(child, code, pause)
             pause = min(pause * 2, PAUSE_SECONDS_MAX)
 
-    async def _live(self, child: Child) -> int:
-        child.process = await asyncio.create_subprocess_exec(
+    async def _live(self, child: Child) -> int | None:
+        """Start a child and wait for its exit code; None if the system would not start it."""
+        try:
+            child.process = await self._start(child)
+        except (OSError, RuntimeError) as error:  # no process; or no thread to wait for it
+            note(f"{child.name} cannot be started: {error}")
+            return None
+        if self._stopping.is_set():  # the signal came while it was being started
+            child.process.terminate()
+        return await child.process.wait()
+
+    async def _start(self, child: Child) -> asyncio.subprocess.Process:
+        return await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
             "hudhud.cli.main",
@@ -126,11 +138,8 @@ class Supervisor:
             env={**os.environ, **child.environment, SUPERVISED: "1"},
             start_new_session=True,  # Ctrl-C is for us; we tell the children
         )
-        if self._stopping.is_set():  # the signal came while it was being started
-            child.process.terminate()
-        return await child.process.wait()
 
-    def _gives_up(self, code: int) -> bool:
+    def _gives_up(self, code: int | None) -> bool:
         """Whether nothing is left to try; in development the next change is the next try."""
         if self._watched is None and code in HOPELESS:
             self._exit_code = code
@@ -138,9 +147,12 @@ class Supervisor:
             return True
         return False
 
-    async def _until_next(self, child: Child, code: int, pause: float) -> None:
+    async def _until_next(self, child: Child, code: int | None, pause: float) -> None:
         """Wait for the moment of the next start: a pause, or a change of the code."""
-        if self._watched is None:
+        if code is None:
+            note(f"{child.name} is tried again in {pause:g} s.")
+            await self._first_of(asyncio.sleep(pause))
+        elif self._watched is None:
             note(f"{child.name} ended with {code} and is started again in {pause:g} s.")
             await self._first_of(asyncio.sleep(pause))
         elif not self._changed.is_set():
