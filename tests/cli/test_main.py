@@ -13,6 +13,7 @@ from hudhud.cli import main as entry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     import typer
 
@@ -90,6 +91,78 @@ def test_2_is_a_wrong_setting_with_the_nearest_name(
     said = hudhud("jobs", "list")
     assert said.code == 2
     assert "HUDHUD_DATABASE_URL" in said.err
+
+
+ID = "0199c0de-0000-7000-8000-000000000000"
+CONNECTING = [
+    ("up",),
+    ("serve",),
+    ("worker", "shop:app"),
+    ("worker", "shop:app", "--processes", "2"),
+    ("migrate",),
+    ("migrate", "--check"),
+    ("doctor",),
+    ("jobs", "list"),
+    ("jobs", "cancel", ID),
+    ("dead",),
+    ("replay", ID, "--reason", "x"),
+    ("keys", "list"),
+    ("types",),
+    ("demo",),
+]
+
+
+@pytest.mark.parametrize("words", CONNECTING, ids=" ".join)
+@pytest.mark.parametrize("variable", ["HUDHUD_DATABASE_URL", "HUDHUD_DIRECT_URL"])
+def test_2_is_an_address_that_is_none(
+    *, hudhud: Hudhud, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], variable: str
+) -> None:
+    monkeypatch.setenv("HUDHUD_DATABASE_URL", AWAY)
+    monkeypatch.setenv(variable, "mysql://u:hunter2@h/x")
+    said = hudhud(*words)
+    assert (said.code, said.out) == (2, "")
+    assert f"({variable}) is no address of a PostgreSQL" in said.err
+    assert said.err.count("\n") == 1
+    assert "hunter2" not in said.err
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "hunter2",
+        "postgresql://u:%hunter2@h/x",
+        "postgresql://u:hunter2/3@h/x",
+        "postgresql://u:a@hunter2@h/x",
+        "postgresql://u:p@h/x?hunter2=1",
+        "host=h hunter2",
+    ],
+)
+@pytest.mark.parametrize("words", [("jobs", "list"), ("bench",)])
+def test_an_address_that_is_none_is_not_shown(
+    hudhud: Hudhud, words: tuple[str, ...], url: str
+) -> None:
+    """A password whose /, @ or % is not escaped is no host or port to complain about."""
+    said = hudhud(*words, "--database-url", url)
+    assert (said.code, said.out) == (2, "")
+    assert "is no address of a PostgreSQL" in said.err
+    assert "hunter2" not in said.err
+
+
+def test_an_address_that_is_none_may_be_the_applications(
+    hudhud: Hudhud, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "misled.py").write_text(
+        "from hudhud import Context, Hudhud\n"
+        "app = Hudhud('mysql://u:hunter2@h/x')\n"
+        "@app.handler('quick')\n"
+        "async def quick(ctx: Context) -> None: ...\n",
+        "utf-8",
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    said = hudhud("worker", "misled:app")
+    assert said.code == 2
+    assert "(misled:app) is no address of a PostgreSQL" in said.err
+    assert "hunter2" not in said.err
 
 
 @pytest.mark.parametrize(

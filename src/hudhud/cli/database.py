@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
 from psycopg.types.json import set_json_loads
 
 from hudhud import config as configs
@@ -20,9 +21,9 @@ from hudhud.store import migrate
 from hudhud.store.reads import Read
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Mapping
 
-    from hudhud.config import Config
+    from hudhud.config import Config, Value
     from hudhud.store.call import Call
 
 T = TypeVar("T")
@@ -45,6 +46,43 @@ class Session:
         return driver.run(self.connection, Read(name, params))
 
 
+def configured(path: Path | None = None, *, arguments: Mapping[str, Value]) -> Config:
+    """Read the configuration, as `config.load` does, and refuse an address that is none.
+
+    Raises:
+        ConfigError: For what `config.load` refuses, and for such an address.
+    """
+    config = configs.load(path, arguments=arguments)
+    for key, url in (("database_url", config.database_url), ("direct_url", config.direct_url)):
+        check_address(url or "", f"{key} ({config.origins.get(key)})")
+    return config
+
+
+def check_address(url: str, name: str) -> None:
+    """Refuse what is no address of a PostgreSQL without repeating it: it may hold a password.
+
+    Args:
+        url: A connection string in either form of libpq; an empty one leaves all to its defaults.
+        name: What it is called, for the message.
+
+    Raises:
+        ConfigError: When it cannot be read, or when its host or port is a piece of a password.
+    """
+    try:
+        parts = conninfo_to_dict(url)
+    except (psycopg.ProgrammingError, ValueError):
+        parts = {"port": "none"}
+    ports = str(parts.get("port") or 0).split(",")
+    hosts = str(parts.get("host") or "").split(",")
+    if all(port.isdigit() for port in ports if port) and not any("@" in host[1:] for host in hosts):
+        return
+    message = (
+        f"{name} is no address of a PostgreSQL. Write postgresql://user:password@host:5432/database,"
+        " and / @ : % in the password as %2F %40 %3A %25."
+    )
+    raise ConfigError(message)
+
+
 @contextmanager
 def session(database_url: str | None = None) -> Generator[Session]:
     """Open the database that is meant, for one command.
@@ -58,7 +96,7 @@ def session(database_url: str | None = None) -> Generator[Session]:
         psycopg.OperationalError: When it does not answer.
     """
     with psycopg.connect(
-        url_of(configs.load(arguments={"database_url": database_url})),
+        url_of(configured(arguments={"database_url": database_url})),
         autocommit=True,
         prepare_threshold=None,
         connect_timeout=CONNECT_SECONDS,

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, cast
 import psycopg
 import typer
 
-from hudhud import config as configs
-from hudhud.cli.database import CONNECT_SECONDS, session, url_of
+from hudhud.cli.database import CONNECT_SECONDS, configured, session, url_of
 from hudhud.cli.main import SCHEMA
 from hudhud.cli.options import ConfigFile, DatabaseUrl, Json
 from hudhud.cli.output import print_one, print_rows
@@ -56,7 +55,7 @@ def doctor(
     *, as_json: Json = False, config_file: ConfigFile = None, database_url: DatabaseUrl = None
 ) -> None:
     """Look for what is wrong; exit 1 if something is, 3 without a database, 4 for its schema."""
-    config = configs.load(config_file, arguments={"database_url": database_url})
+    config = configured(config_file, arguments={"database_url": database_url})
     url = url_of(config)
     with session(url) as opened:
         schema = _schema(url)

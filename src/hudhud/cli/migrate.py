@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from hudhud import config as configs
-from hudhud.cli.database import url_of
+from hudhud.cli.database import configured, url_of
 from hudhud.cli.options import DatabaseUrl, Json
 from hudhud.cli.output import note, print_one
 from hudhud.errors import SchemaError
@@ -29,7 +28,7 @@ def migrate(
     if prints:
         typer.echo(migrations.script(), nl=False)
         return
-    url = url_of(configs.load(arguments={"database_url": database_url}))
+    url = url_of(configured(arguments={"database_url": database_url}))
     if checks:
         _check(url, as_json=as_json)
         return

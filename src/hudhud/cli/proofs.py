@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import hudhud
-from hudhud import config as configs
-from hudhud.cli.database import ground
+from hudhud.cli.database import check_address, configured, ground
 from hudhud.cli.options import DatabaseUrl, Json
 from hudhud.cli.output import note
 from hudhud.errors import ConfigError
@@ -52,7 +51,7 @@ def demo(
         if name not in DEMOS:
             message = f"is no demo; there are {', '.join(DEMOS)}"
             raise typer.BadParameter(message, param_hint="NAMES")
-    config = configs.load(arguments={"database_url": database_url})
+    config = configured(arguments={"database_url": database_url})
     with ground(config, joins=True) as url:
         codes = [play(name, url, paths=path, size=size, as_json=as_json) for name in wanted]
     if any(codes):
@@ -75,6 +74,7 @@ def bench(
     """Measure throughput and latency on this machine."""
     chosen = "short" if short else size
     options = [*(names or []), "--size", chosen, *(["--json"] if as_json else [])]
+    check_address(database_url or "", "--database-url")
     # In its environment, for everybody can read a command line.
     url = {"BENCH_DATABASE_URL": database_url} if database_url else {}
     raise typer.Exit(run(BENCH, options, url))

@@ -8,9 +8,8 @@ from typing import Annotated
 import typer
 import uvicorn
 
-from hudhud import config as configs
 from hudhud.asgi import create_app
-from hudhud.cli.database import url_of
+from hudhud.cli.database import configured, url_of
 from hudhud.cli.options import DatabaseUrl
 from hudhud.cli.supervisor import obey_supervisor
 
@@ -26,7 +25,7 @@ def serve(
     database_url: DatabaseUrl = None,
 ) -> None:
     """Serve the HTTP API until SIGTERM or Ctrl-C."""
-    config = configs.load(
+    config = configured(
         arguments={"http.host": host, "http.port": port, "database_url": database_url}
     )
     config = dataclasses.replace(config, database_url=url_of(config))

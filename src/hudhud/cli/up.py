@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 import psycopg
 import typer
 
-from hudhud import config as configs
 from hudhud.cli import proofs
-from hudhud.cli.database import ground, session
+from hudhud.cli.database import configured, ground, session
 from hudhud.cli.keys import make_key
 from hudhud.cli.options import DatabaseUrl
 from hudhud.cli.output import note
@@ -42,7 +41,7 @@ def up(
     database_url: DatabaseUrl = None,
 ) -> None:
     """Start everything on this machine: database, schema, demo, API, worker; stop with Ctrl-C."""
-    config = configs.load(
+    config = configured(
         arguments={"http.host": host, "http.port": port, "database_url": database_url}
     )
     _require_free(config.http.host, config.http.port)

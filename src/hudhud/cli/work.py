@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import psycopg
 
 from hudhud import telemetry
-from hudhud.cli.database import CONNECT_SECONDS, url_of
+from hudhud.cli.database import CONNECT_SECONDS, check_address, url_of
 from hudhud.cli.health import HealthPort
 from hudhud.cli.supervisor import RESTART, obey_supervisor
 from hudhud.errors import ConfigError
@@ -126,9 +126,11 @@ def queues_of(application: Hudhud, config: Config) -> tuple[str, ...]:
 
 def _url_of(application: Hudhud, config: Config) -> str:
     try:
-        return application.database_url
+        url = application.database_url
     except ConfigError:
         return url_of(config)
+    check_address(url, f"The database's URL in the application ({config.app})")
+    return url
 
 
 async def _work(worker: Worker) -> int:

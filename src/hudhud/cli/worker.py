@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from hudhud import config as configs
+from hudhud.cli.database import configured
 from hudhud.cli.options import ConfigFile, DatabaseUrl
 from hudhud.cli.supervisor import Child, Supervisor
 from hudhud.cli.work import work
@@ -41,7 +41,7 @@ def worker(  # noqa: PLR0913 - one parameter for each option
     database_url: DatabaseUrl = None,
 ) -> None:
     """Run jobs until SIGTERM or Ctrl-C; what runs then may go on for worker.stop_seconds."""
-    config = configs.load(
+    config = configured(
         config_file,
         arguments={
             "app": app,
