@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -166,6 +167,27 @@ def test_the_health_port_tells_alive_ready_and_counts(start: Start, verbs: Verbs
     ended(verbs, verbs.enqueue("slow", {"seconds": 0}))
     settled = 'hudhud_event_amounts_total{event="run.finished",of="settled"} 1'
     until(lambda: settled in get(port, "/metrics")[1])
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_a_health_port_that_is_taken_ends_with_2(start: Start, processes: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        words = ("--health-port", str(port), "--processes", processes)
+        worker = start("worker", "shop:app", *words)
+        assert worker.process.wait(60) == 2
+    assert f"hudhud: Port {port} of 127.0.0.1 is taken. Choose another --health-port." in worker.log
+    assert "Traceback" not in worker.log
+
+
+def test_an_address_that_the_health_port_cannot_have_ends_with_2(
+    start: Start, tmp_path: Path
+) -> None:
+    (tmp_path / "hudhud.toml").write_text('[worker]\nhealth_host = "192.0.2.1"\n', "utf-8")
+    worker = start("worker", "shop:app", "--health-port", "0")
+    assert worker.process.wait(60) == 2
+    assert "hudhud: The health port cannot be opened: " in worker.log
+    assert "Traceback" not in worker.log
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import errno
 import importlib
 import logging
 import os
@@ -152,13 +153,23 @@ async def _work(worker: Worker) -> int:
         loop.add_signal_handler(number, on_signal)
     port = HealthPort(lambda: worker.is_ready)
     if settings.health_port is not None:
-        taken = await port.open(settings.health_host, settings.health_port)
-        _logger.info("health port http://%s:%s", settings.health_host, taken)
+        await _open(port, settings.health_host, settings.health_port)
     try:
         await worker.run()
     finally:
         await port.close()
     return 0 if signalled.is_set() else RESTART
+
+
+async def _open(port: HealthPort, host: str, number: int) -> None:
+    try:
+        taken = await port.open(host, number)
+    except OSError as error:
+        message = f"The health port cannot be opened: {error}"
+        if error.errno == errno.EADDRINUSE:
+            message = f"Port {number} of {host} is taken. Choose another --health-port."
+        raise ConfigError(message) from error
+    _logger.info("health port http://%s:%s", host, taken)
 
 
 def _log(event: str, fields: Mapping[str, object]) -> None:
