@@ -31,6 +31,38 @@ T = TypeVar("T")
 CONNECT_SECONDS = 10
 
 
+class Ground:
+    """A database with this version's schema, and the embedded server below it if it is ours.
+
+    Attributes:
+        url: Of the database; the same after `restore`.
+    """
+
+    def __init__(self, url: str, server: Embedded | None = None) -> None:
+        self.url = url
+        self._server = server
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether our server died. Anybody else's is theirs to look after."""
+        return self._server is not None and not self._server.is_running
+
+    def restore(self) -> None:
+        """Start our server again; PostgreSQL recovers what was committed.
+
+        Raises:
+            ConfigError: When it does not start; says why.
+        """
+        assert self._server is not None
+        self._server.stop()
+        self._server = Embedded.start(self._server.directory)
+
+    def close(self) -> None:
+        """Stop our server."""
+        if self._server is not None:
+            self._server.stop()
+
+
 class Session:
     """A connection on which each statement is a transaction of its own."""
 
@@ -123,8 +155,8 @@ def url_of(config: Config) -> str:
 
 
 @contextmanager
-def ground(config: Config, *, joins: bool) -> Generator[str]:
-    """Give the URL of a database with this version's schema, for the length of a block.
+def ground(config: Config, *, joins: bool) -> Generator[Ground]:
+    """Give a database with this version's schema, for the length of a block.
 
     Args:
         config: Names the database, or where the embedded one lives.
@@ -139,12 +171,16 @@ def ground(config: Config, *, joins: bool) -> Generator[str]:
     running = find_server(place) if joins else None
     if url := config.database_url or running:
         _migrate(url)
-        yield url
+        yield Ground(url)
         return
     note(f"starting PostgreSQL in {place} …")
-    with Embedded.start(place) as server:
-        _migrate(server.dsn)
-        yield server.dsn
+    server = Embedded.start(place)
+    found = Ground(server.dsn, server)
+    try:
+        _migrate(found.url)
+        yield found
+    finally:
+        found.close()
 
 
 def embedded_directory(config: Config) -> Path:

@@ -52,8 +52,8 @@ def demo(
             message = f"is no demo; there are {', '.join(DEMOS)}"
             raise typer.BadParameter(message, param_hint="NAMES")
     config = configured(arguments={"database_url": database_url})
-    with ground(config, joins=True) as url:
-        codes = [play(name, url, paths=path, size=size, as_json=as_json) for name in wanted]
+    with ground(config, joins=True) as found:
+        codes = [play(name, found.url, paths=path, size=size, as_json=as_json) for name in wanted]
     if any(codes):
         raise typer.Exit(1)
 

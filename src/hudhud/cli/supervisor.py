@@ -90,9 +90,13 @@ class Supervisor:
             await asyncio.wait(late)
         return self._exit_code
 
+    def stop(self) -> None:
+        """Make `run` end as the first signal does; safe to call more than once."""
+        self._stopping.set()
+
     def _on_signal(self) -> None:
         if not self._stopping.is_set():
-            self._stopping.set()
+            self.stop()
         elif not self._is_hurried:
             self._is_hurried = True
             self._signal(signal.SIGINT)  # a second SIGTERM could melt into the first

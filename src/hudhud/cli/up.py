@@ -17,13 +17,14 @@ from hudhud.cli.database import configured, ground, session
 from hudhud.cli.keys import make_key
 from hudhud.cli.options import DatabaseUrl
 from hudhud.cli.output import note
-from hudhud.cli.supervisor import Child, Supervisor
+from hudhud.cli.supervisor import WATCH_SECONDS, Child, Supervisor
 from hudhud.errors import ConfigError
 from hudhud.store import keys
 
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+    from hudhud.cli.database import Ground
     from hudhud.config import Config
 
 DEMO = "documents"
@@ -45,15 +46,12 @@ def up(
         arguments={"http.host": host, "http.port": port, "database_url": database_url}
     )
     _require_free(config.http.host, config.http.port)
-    with ground(config, joins=False) as url:
+    with ground(config, joins=False) as found:
         if demo:
-            _play(url)
-        with _key(url) as key:
-            _tell(config, url, key)
-            supervisor = Supervisor(
-                _children(config, url), stop_seconds=config.worker.stop_seconds + GRACE_SECONDS
-            )
-            code = asyncio.run(supervisor.run())
+            _play(found.url)
+        with _key(found.url) as key:
+            _tell(config, found.url, key)
+            code = asyncio.run(_stay(config, found))
     raise typer.Exit(code)
 
 
@@ -93,6 +91,28 @@ def _key(url: str) -> Generator[str]:
             session(url) as opened,
         ):
             opened.call(keys.revoke_key(key_id, actor=actor))
+
+
+async def _stay(config: Config, found: Ground) -> int:
+    supervisor = Supervisor(
+        _children(config, found.url), stop_seconds=config.worker.stop_seconds + GRACE_SECONDS
+    )
+    keeper = asyncio.create_task(_keep(found))
+    keeper.add_done_callback(lambda _: supervisor.stop())
+    code = await supervisor.run()
+    if keeper.done():
+        await keeper  # raises why there is no database any more
+    keeper.cancel()
+    return code
+
+
+async def _keep(found: Ground) -> None:
+    """Start our PostgreSQL again whenever it died; the children find it where it was."""
+    while True:
+        await asyncio.sleep(WATCH_SECONDS)
+        if found.is_gone:
+            note("PostgreSQL died and is started again.")
+            await asyncio.to_thread(found.restore)
 
 
 def _children(config: Config, url: str) -> list[Child]:
