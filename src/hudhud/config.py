@@ -107,6 +107,9 @@ LIMITS: Mapping[str, tuple[float, float]] = {
 }
 
 
+QUEUE_BYTES_MAX = 63
+
+
 def load(
     path: Path | str | None = None,
     *,
@@ -245,12 +248,34 @@ def _checked(key: str, value: object, origin: str) -> Value:
         message = f"{key} ({origin}) must be {_WORDS[_base(kind)]}, not {mask(repr(value))}."
         raise ConfigError(message)
     if isinstance(value, (list, tuple)):
-        return tuple(cast("list[str]", value))
+        return _named_once(key, cast("list[str]", value), origin)
     low, high = LIMITS.get(key, (float("-inf"), float("inf")))
     if isinstance(value, (int, float)) and not low <= value <= high:
         message = f"{key} ({origin}) must be from {low} to {high}, not {value}."
         raise ConfigError(message)
     return cast("Value", value)
+
+
+def _named_once(key: str, names: list[str] | tuple[str, ...], origin: str) -> tuple[str, ...]:
+    """Return the names of queues in their order, the only lists there are, each once."""
+    for name in names:
+        if not _is_queue(name):
+            message = (
+                f"{key} ({origin}) names {name!r}, which no job can have: a queue has 1 to 63"
+                ' bytes, more than blanks, and does not begin with "!".'
+            )
+            raise ConfigError(message)
+    return tuple(dict.fromkeys(names))
+
+
+def _is_queue(name: str) -> bool:
+    """Whether a job may have this queue; as check_options.sql has it, and text for a database."""
+    try:
+        octets = name.encode()
+    except UnicodeEncodeError:  # of an argument or a variable in another encoding
+        return False
+    is_text = bool(name.strip()) and "\0" not in name
+    return is_text and len(octets) <= QUEUE_BYTES_MAX and not name.startswith("!")
 
 
 _WORDS = {"int": "a whole number", "float": "a number", "str": "text", "tuple": "a list of texts"}

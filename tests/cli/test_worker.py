@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx
+import psycopg
 import pytest
 
 from tests.support.wait import until
@@ -217,12 +218,44 @@ def test_queues_that_name_none_end_with_2(*, start: Start, queues: str, processe
     assert "--queues names no queue" in line
 
 
-def test_a_queue_without_a_name_in_the_file_ends_with_2(start: Start, tmp_path: Path) -> None:
-    (tmp_path / "hudhud.toml").write_text('[worker]\nqueues = ["default", ""]\n', "utf-8")
+@pytest.mark.parametrize("processes", ["1", "2"])
+@pytest.mark.parametrize("name", ["!x", "a" * 64, "ä" * 32, "\udcff"])
+def test_a_queue_that_no_job_can_have_ends_with_2(
+    *, start: Start, verbs: Verbs, name: str, processes: str
+) -> None:
+    if name.isprintable():
+        with pytest.raises(psycopg.Error, match="queue must have"):
+            verbs.enqueue("slow", {"seconds": 0}, queue=name)
+    worker = start("worker", "shop:app", "--queues", f"default,{name}", "--processes", processes)
+    assert worker.process.wait(60) == 2
+    (line,) = worker.log.splitlines()
+    assert line.startswith(f"hudhud: worker.queues (argument) names {name!r}, which no job")
+
+
+@pytest.mark.parametrize("name", ["", " ", "!x", "a\\u0000"])
+def test_a_queue_in_the_file_that_no_job_can_have_ends_with_2(
+    start: Start, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / "hudhud.toml").write_text(f'[worker]\nqueues = ["default", "{name}"]\n', "utf-8")
     worker = start("worker", "shop:app")
     assert worker.process.wait(60) == 2
     (line,) = worker.log.splitlines()
-    assert "a queue without a name" in line
+    assert f"worker.queues ({tmp_path / 'hudhud.toml'}) names " in line
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_a_queue_that_is_named_twice_is_claimed_from_once(
+    start: Start, verbs: Verbs, processes: str
+) -> None:
+    longest = "ä" * 31 + "a"
+    named = f"default,math,default, {longest},math"
+    worker = start("worker", "shop:app", "--queues", named, "--processes", processes)
+    worker.says("worker.started", int(processes))
+    assert verbs.values("select distinct queues from hudhud.worker") == [
+        ["default", "math", longest]
+    ]
+    ended(verbs, verbs.enqueue("slow", {"seconds": 0}, queue=longest))
+    assert worker.stop() == 0
 
 
 @pytest.mark.parametrize("processes", ["1", "2"])

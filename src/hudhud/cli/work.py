@@ -46,8 +46,8 @@ def work(config: Config) -> int:
     process: this one has lost threads to handlers that do not return.
 
     Raises:
-        ConfigError: No application is named, or it cannot be found, or has no handlers, or a
-            queue has no name.
+        ConfigError: No application is named, or it cannot be found, or has no handlers,
+            or its database's address is none; or the health port cannot be had.
         SchemaError: The database's schema does not fit.
         psycopg.OperationalError: The database does not answer.
     """
@@ -119,9 +119,6 @@ def queues_of(application: Hudhud, config: Config) -> tuple[str, ...]:
         raise ConfigError(message)
     if "worker.queues" not in config.origins:
         return tuple(sorted({handler.queue for handler in application.registry}))
-    if not all(name.strip() for name in config.worker.queues):
-        message = f"worker.queues ({config.origins['worker.queues']}) has a queue without a name."
-        raise ConfigError(message)
     return config.worker.queues
 
 
