@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 import psycopg
+from typing_extensions import override
 
 from bench.engine import jobs
 from bench.engine.drain import CONCURRENCY
-from bench.engine.measurement import Control, Measurement, Target
+from bench.engine.measurement import Control, Target, middle
 from bench.engine.process import module, worker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Sequence
 
+    from bench.engine.measurement import Measurement
     from bench.engine.process import Process
     from bench.engine.server import Database, Server
     from bench.engine.sizes import Size
@@ -29,44 +32,57 @@ SHARE: Final = 0.2
 
 
 def measure(server: Server, size: Size, say: Callable[[str], None]) -> Iterator[Measurement]:
-    """Feed a worker, first with nothing else open, then with an old snapshot."""
-    with server.database() as database:
-        marks, short = run(database, size)
-    say(f"nothing else open: {overall(marks):,.0f} jobs/s")
-    yield row("fed", marks, short, target=None, goal=None, note="Fed while it drains.")
-    with server.database() as database, old_snapshot(database):
-        marks, short = run(database, size)
-    say(f"an old snapshot open: {overall(marks):,.0f} jobs/s")
+    """Feed a worker, in turn with nothing else open and with an old snapshot."""
+    plain: list[Fed] = []
+    beside: list[Fed] = []
+    for _ in range(size.fed_rounds):
+        with server.database() as database:
+            plain.append(run(database, size))
+        say(f"nothing else open: {plain[-1]}")
+        with server.database() as database, old_snapshot(database):
+            beside.append(run(database, size))
+        say(f"an old snapshot open: {beside[-1]}")
+    yield row("fed", plain, note="Fed while it drains: last fifth of the jobs against the first.")
     yield row(
         "fed_old_snapshot",
-        marks,
-        short,
+        beside,
         target=Target("ratio", ">=", 0.9),
         goal=Target("ratio", ">=", 0.95),
-        note="A REPEATABLE READ snapshot from before the load stays open: last fifth of the jobs"
-        " against the first.",
+        note="The same while a REPEATABLE READ snapshot from before the load stays open.",
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Fed:
+    """One fed drain: when how many jobs had started, and how often the queue ran short."""
+
+    marks: Sequence[Mark]
+    short: float
+
+    @override
+    def __str__(self) -> str:
+        first, last = fifths(self.marks)
+        return f"{overall(self.marks):,.0f} jobs/s, last fifth {last / first:.2f} of the first"
 
 
 def row(
     bench: str,
-    marks: Sequence[Mark],
-    short: float,
+    rounds: Sequence[Fed],
     *,
-    target: Target | None,
-    goal: Target | None,
+    target: Target | None = None,
+    goal: Target | None = None,
     note: str,
 ) -> Measurement:
-    """Return the rate of the last fifth of the jobs against that of the first."""
-    first, last = fifths(marks)
+    """Return the rates of the last fifths of the jobs against those of the first."""
+    firsts, lasts = zip(*(fifths(one.marks) for one in rounds), strict=True)
+    marks, short = rounds[-1].marks, max(one.short for one in rounds)
     if short:
         note = f"{note} The queue ran short {short:.0f} times: the feeder was the limit."
-    return Measurement(
+    return middle(
         bench,
         "jobs/s",
-        [last],
-        last,
-        against=Control("the first fifth", [first]),
+        lasts,
+        against=Control("the first fifth", firsts),
         target=target,
         goal=goal,
         note=note,
@@ -79,8 +95,8 @@ def row(
     )
 
 
-def run(database: Database, size: Size) -> tuple[list[Mark], float]:
-    """Return how many jobs had started when, and how often the queue ran short."""
+def run(database: Database, size: Size) -> Fed:
+    """Feed a worker for as long as the size says."""
     with database.connect() as connection:
         jobs.announce(connection)
         jobs.load(connection, BACKLOG)
@@ -90,7 +106,7 @@ def run(database: Database, size: Size) -> tuple[list[Mark], float]:
         with module("feeder", database.dsn, *feeder) as feeding:
             process.wait_for(1)
             marks = list(watch(process, feeding))
-            return marks, feeding.told()["short"]
+            return Fed(marks, feeding.told()["short"])
 
 
 def watch(process: Process, feeding: Process) -> Iterator[Mark]:

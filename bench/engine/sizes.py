@@ -20,6 +20,7 @@ class Size:
         drain_jobs: In one drain.
         fed_jobs: At least so many pass through a fed drain,
         fed_seconds: and it takes at least so long.
+        fed_rounds: How often, with and without an old snapshot.
         clients: How many at once.
         client_rounds: Of enqueues by clients at once, a quarter of a second each.
         bulk_calls: Of 1,000 jobs each, for each side.
@@ -35,6 +36,7 @@ class Size:
     drain_jobs: int
     fed_jobs: int
     fed_seconds: float
+    fed_rounds: int
     clients: tuple[int, ...]
     client_rounds: int
     bulk_calls: int
@@ -53,6 +55,7 @@ SIZES: Final[Mapping[str, Size]] = MappingProxyType(
             drain_jobs=60_000,
             fed_jobs=200_000,
             fed_seconds=6,
+            fed_rounds=1,
             clients=(1, 8),
             client_rounds=20,
             bulk_calls=20,
@@ -68,6 +71,7 @@ SIZES: Final[Mapping[str, Size]] = MappingProxyType(
             drain_jobs=400_000,
             fed_jobs=2_000_000,
             fed_seconds=60,
+            fed_rounds=3,
             clients=(1, 8),
             client_rounds=60,
             bulk_calls=100,
@@ -83,6 +87,7 @@ SIZES: Final[Mapping[str, Size]] = MappingProxyType(
             drain_jobs=400_000,
             fed_jobs=20_000_000,
             fed_seconds=600,
+            fed_rounds=1,
             clients=(1, 8),
             client_rounds=60,
             bulk_calls=100,

@@ -22,6 +22,7 @@ TINY = Size(
     drain_jobs=10_000,
     fed_jobs=80_000,
     fed_seconds=1,
+    fed_rounds=1,
     clients=(2,),
     client_rounds=2,
     bulk_calls=1,
