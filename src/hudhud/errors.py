@@ -157,6 +157,14 @@ def from_sqlstate(sqlstate: str | None, message: str) -> HudhudError | None:
     return error_class(message) if error_class else None
 
 
+def is_limit(sqlstate: str | None) -> bool:
+    """Say whether a server error means too large or too deep: SQLSTATE class 54.
+
+    Drivers class it with lost connections, but the same statement is refused again and again.
+    """
+    return (sqlstate or "").startswith("54")
+
+
 BY_SQLSTATE: Mapping[str, type[HudhudError]] = {
     "HH001": InvalidJobError,
     "HH002": PayloadTooLargeError,

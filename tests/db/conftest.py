@@ -47,3 +47,11 @@ def sessions(committed_database: str) -> Iterator[Sessions]:
     sessions.close()
     with psycopg.connect(committed_database, autocommit=True) as connection:
         Verbs(connection).empty()
+
+
+@pytest.fixture
+def own(database: str) -> Iterator[Sessions]:
+    """Give sessions on a database of the test's own, whose tables it may change."""
+    sessions = Sessions(database)
+    yield sessions
+    sessions.close()

@@ -7,27 +7,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.sessions import Sessions
 from tests.support.verbs import WORKER, end
 from tests.support.wait import until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
+    from tests.support.sessions import Sessions
     from tests.support.verbs import Verbs
 
 TABLES = (
     *("job", "job_kept", "outcome", "outcome_kept", "ready", "scheduled", "waiting", "lease"),
     *("idempotency", "job_type", "worker", "queue", "setting", "cancel_request", "audit"),
 )
-
-
-@pytest.fixture
-def own(database: str) -> Iterator[Sessions]:
-    """Give sessions on a database whose tables may be changed."""
-    sessions = Sessions(database)
-    yield sessions
-    sessions.close()
 
 
 def use_every_verb(db: Verbs) -> None:

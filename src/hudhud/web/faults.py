@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
 _logger = logging.getLogger("hudhud.web")
 
-LIMIT_CLASS = "54"  # SQLSTATE of what is too large or too deep for the database
-
 OWN: Mapping[type[errors.HudhudError], tuple[int, str, bool]] = {
     errors.InvalidJobError: (422, "invalid_job", True),
     errors.UnknownTypeError: (422, "unknown_type", False),
@@ -127,8 +125,7 @@ def _methods(request: Request) -> set[str]:
 
 async def _on_database(request: Request, error: Exception) -> Response:
     assert isinstance(error, psycopg.Error)
-    is_too_much = (error.sqlstate or "").startswith(LIMIT_CLASS)
-    if isinstance(error, psycopg.DataError) or is_too_much:
+    if isinstance(error, psycopg.DataError) or errors.is_limit(error.sqlstate):
         problem = Problem(
             status=422,
             code="invalid_request",

@@ -59,7 +59,10 @@ class Trial:
         self._tried_at = float("-inf")
 
     def amount(self, rooms: Mapping[Kind, int], now: float) -> int:
-        """Return how many to ask for; of which kind they are is not known before."""
+        """Return how many to ask for at a monotonic second.
+
+        Every kind must have room for them: of which they are is not known before.
+        """
         if now - self._tried_at > TRIAL_SECONDS:
             self._amount = 1
         return max(1, min(self._amount, *rooms.values()))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import psycopg
 from typing_extensions import override
 
-from hudhud.errors import HudhudError
+from hudhud.errors import HudhudError, is_limit
 from hudhud.store import runs
 from hudhud.telemetry import emit
 from hudhud.worker import ending
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from hudhud.worker.link import Link
 
 SETTLEMENTS_MAX: Final = 1_000
-LIMIT_CLASS: Final = "54"  # SQLSTATE of what is too large or too deep
 
 
 class Finisher(Service):
@@ -217,5 +216,5 @@ class Finisher(Service):
 def _is_refusal(error: Exception) -> bool:
     """Whether the database refuses what was said, which it will do again and again."""
     if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
-        return (error.sqlstate or "").startswith(LIMIT_CLASS)
+        return is_limit(error.sqlstate)
     return isinstance(error, psycopg.Error | HudhudError | ValueError)

@@ -7,22 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.sessions import Sessions
-
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
+    from tests.support.sessions import Sessions
     from tests.support.verbs import Verbs
 
 PARENTS = ("job", "outcome", "log")
-
-
-@pytest.fixture
-def own(database: str) -> Iterator[Sessions]:
-    """Give sessions on a database whose partitions may be changed."""
-    sessions = Sessions(database)
-    yield sessions
-    sessions.close()
 
 
 def today(db: Verbs) -> date:

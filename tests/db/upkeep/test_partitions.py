@@ -13,17 +13,7 @@ from tests.support.sessions import SECONDS, Sessions
 from tests.support.wait import until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from tests.support.verbs import Verbs
-
-
-@pytest.fixture
-def own(database: str) -> Iterator[Sessions]:
-    """Give sessions on a database whose partitions may be changed."""
-    sessions = Sessions(database)
-    yield sessions
-    sessions.close()
 
 
 def yesterday(db: Verbs) -> date:
