@@ -72,6 +72,11 @@ class Claimed(NamedTuple):
     max_attempts: list[int]
     extras: list[str | None]
 
+    @property
+    def are_suspects(self) -> bool:
+        """Whether they were lost with the worker that had them last, which one may have killed."""
+        return self.tops is None
+
 
 @dataclass(frozen=True, slots=True)
 class Settlement:

@@ -33,8 +33,8 @@ class Batch:
 
     @property
     def is_suspect(self) -> bool:
-        """Whether its jobs were lost with their last worker, which one of them may have killed."""
-        return self.claimed.tops is None
+        """As `Claimed.are_suspects`."""
+        return self.claimed.are_suspects
 
     def __post_init__(self) -> None:
         self.lease_id = as_uuid(self.claimed.lease_id)

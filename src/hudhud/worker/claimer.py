@@ -156,7 +156,7 @@ class Claimer(Service):
                 )
             )
         )
-        if claimed is not None and claimed.tops is None:  # suspects: no range was looked at
+        if claimed is not None and claimed.are_suspects:  # no range was looked at
             self._trial.tried(len(claimed.job_ids), asked_at)
             self._on_claimed(Batch(claimed), asked_at, rooms)
             return len(claimed.job_ids)
