@@ -23,7 +23,7 @@ POINTS: Final[Mapping[str, str]] = MappingProxyType(
         "effect.intended": "the intention is committed, the provider was not called",
         "effect.called": "the provider was called, what came of it is not recorded",
         "effect.recorded": "what came of it is committed",
-        "transaction.settled": "ctx.transaction() has written the run's end, not the handler's rows",
+        "transaction.settled": "ctx.transaction() has the run's end, not the handler's rows",
         "transaction.written": "the handler's rows are written, nothing is committed",
         "transaction.committed": "all of it is committed, the worker does not know yet",
         "finish.asked": "runs have ended, their ends are not written",
@@ -54,7 +54,7 @@ def arm(name: str, action: Callable[[], None]) -> None:
     Raises:
         KeyError: There is no such point.
     """
-    POINTS[name]  # noqa: B018 - a misspelt point would never be reached
+    POINTS[name]
     _armed[name] = action
 
 
