@@ -6,21 +6,27 @@ from hudhud.domain.retry import RetryPolicy
 from hudhud.errors import (
     ConfigError,
     DuplicateJobError,
+    EffectMismatchError,
     HudhudError,
     InvalidJobError,
     JobNotFoundError,
     LeaseLostError,
     MoveRefusedError,
+    NotSent,
     PayloadTooLargeError,
     Permanent,
+    Refused,
     Retryable,
     SchemaError,
     Snooze,
+    TryLater,
     Unknown,
     UnknownTypeError,
 )
 from hudhud.hudhud import Hudhud
 from hudhud.worker.context import Context
+from hudhud.worker.effect import Effect
+from hudhud.worker.provider import Provider
 
 __all__ = [
     "AsyncClient",
@@ -28,6 +34,8 @@ __all__ = [
     "ConfigError",
     "Context",
     "DuplicateJobError",
+    "Effect",
+    "EffectMismatchError",
     "Enqueued",
     "Hudhud",
     "HudhudError",
@@ -37,13 +45,17 @@ __all__ = [
     "LeaseLostError",
     "MoveRefusedError",
     "NewJob",
+    "NotSent",
     "PayloadTooLargeError",
     "Permanent",
+    "Provider",
+    "Refused",
     "RetryPolicy",
     "Retryable",
     "SchemaError",
     "Snooze",
     "Status",
+    "TryLater",
     "Unknown",
     "UnknownTypeError",
 ]

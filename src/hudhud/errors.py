@@ -59,6 +59,10 @@ class MoveRefusedError(HudhudError):
     """The job's status does not allow this. Look at the job, then choose what its status allows."""
 
 
+class EffectMismatchError(HudhudError):
+    """The effect's key was used for another request. Give each request a key of its own."""
+
+
 class SchemaError(HudhudError):
     """The database's schema does not fit this version. Run `hudhud migrate`, or update hudhud."""
 
@@ -104,6 +108,27 @@ class Retryable(Verdict):
     ) -> None:
         super().__init__(message, code=code)
         self.after_seconds = after_seconds
+
+
+class NotSent(Retryable):
+    """Nothing left for the provider, for sure. The effect is not done; it is tried again."""
+
+    default_code = "not_sent"
+
+
+class Refused(Permanent):
+    """The provider refused, for good. The effect is not done, and trying again will not help."""
+
+    default_code = "refused"
+
+
+class TryLater(Retryable):
+    """The provider did not act and asks for patience. The effect is not done; it is tried again.
+
+    `after_seconds` is what its Retry-After says.
+    """
+
+    default_code = "try_later"
 
 
 class Unknown(Verdict):
@@ -174,6 +199,7 @@ BY_SQLSTATE: Mapping[str, type[HudhudError]] = {
     "HH006": JobNotFoundError,
     "HH007": MoveRefusedError,
     "HH008": SchemaError,
+    "HH009": EffectMismatchError,
 }
 _MISSING = frozenset({"3F000", "42883"})  # invalid_schema_name, undefined_function
 _INSUFFICIENT_PRIVILEGE = "42501"

@@ -15,6 +15,7 @@ from hudhud.config import load
 from hudhud.errors import ConfigError
 from hudhud.store import migrate
 from hudhud.worker.handler import Handler, HandlerOptions, define
+from hudhud.worker.provider import Provider, ProviderOptions, opener
 from hudhud.worker.registry import Registry
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
+T = TypeVar("T")
 F = TypeVar("F", bound="Callable[[], Any]")
 
 POOL_CONNECTIONS_MAX = 4
@@ -47,6 +49,7 @@ class Hudhud:
         registry: The handlers defined so far.
         middleware: Wrapped around each attempt, the outermost first: coroutine functions that take
             the context and `call_next`, and return what `await call_next(ctx)` returned.
+        providers: The services outside that its effects reach.
         client: Enqueues and looks after jobs on synchronous connections.
         aclient: The same on asynchronous ones.
     """
@@ -62,6 +65,7 @@ class Hudhud:
         """
         self.registry = Registry()
         self.middleware = tuple(middleware)
+        self.providers: list[Provider[Any]] = []
         self.client = Client()
         self.aclient = AsyncClient()
         self._database_url = database_url
@@ -129,6 +133,34 @@ class Hudhud:
             return handler
 
         return wrap
+
+    def provider(
+        self,
+        name: str,
+        open: Callable[[], AbstractAsyncContextManager[T]]  # noqa: A002 - what it does
+        | Callable[[], AsyncGenerator[T]],
+        **options: Unpack[ProviderOptions[T]],
+    ) -> Provider[T]:
+        """Define a service outside: `bank = app.provider("bank", open_bank, reconcile=Bank.find)`.
+
+        Its client is reached by `ctx.effect("confirm", bank)` and nowhere else, so that nothing can
+        be changed outside without a record of it.
+
+        Args:
+            name: As it is shown to operators.
+            open: Opens the client and yields it: an async generator function, or whatever returns
+                an asynchronous context manager. Each worker enters it once, when it starts.
+            options: `reconcile`, `send_seconds`, `settle_seconds`; see `Provider`.
+
+        Raises:
+            ConfigError: An option is out of bounds, or there is a provider of this name.
+        """
+        if any(one.name == name for one in self.providers):
+            message = f"There is a provider {name!r} already; give the other a name of its own."
+            raise ConfigError(message)
+        provider = Provider[T](name, opener(open), **options)
+        self.providers.append(provider)
+        return provider
 
     def lifespan(self, function: F) -> F:
         """Open what all handlers share: `@app.lifespan` on an async function that yields it once.

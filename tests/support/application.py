@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from hudhud.worker.handler import AnyHandler, HandlerOptions
+    from hudhud.worker.provider import AnyProvider
     from hudhud.worker.worker import Middleware
 
 # Deadlines of tests are 30 s and more; a stop of theirs need not wait that long for a handler.
@@ -24,10 +25,11 @@ STOP_SECONDS = 5.0
 
 
 class Application:
-    """Handlers, middleware and a lifespan that says when it was opened and closed."""
+    """Handlers, middleware, providers and a lifespan that says when it was opened and closed."""
 
     def __init__(self, *handlers: AnyHandler) -> None:
         self.registry = Registry()
+        self.providers: list[AnyProvider] = []
         self.middleware: list[Middleware] = []
         self.lifespan: list[str] = []
         self.state: object = None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
 
-from bench.chaos.ledger import Ledger
+from bench.chaos.answers import Answers
 from bench.chaos.record import Entry, Job, Record
 from bench.chaos.task import EFFECT, Task
 from bench.chaos.verdict import judge
@@ -20,9 +20,9 @@ WORKER = UUID(int=1)
 
 @dataclass
 class History:
-    """A ledger and a record in the making."""
+    """A answers and a record in the making."""
 
-    ledger: Ledger = field(default_factory=Ledger)
+    answers: Answers = field(default_factory=Answers)
     entries: list[Entry] = field(default_factory=list[Entry])
     jobs: list[Job] = field(default_factory=list[Job])
     effects: list[tuple[UUID, int]] = field(default_factory=list[tuple[UUID, int]])
@@ -35,7 +35,7 @@ class History:
         number = len(self.intents) + 1
         job_id = self.job(Task(number=number, **task), type)
         self.intents.add(number)
-        self.ledger.acknowledge({number: job_id})
+        self.answers.acknowledge({number: job_id})
         return job_id
 
     def job(self, task: Task, type: str = EFFECT) -> UUID:  # noqa: A002 - as above
@@ -93,7 +93,7 @@ class History:
 
     def breaches(self) -> list[str]:
         """Return what the verdict finds."""
-        return [finding.breach.value for finding in judge(self.ledger, self.record())]
+        return [finding.breach.value for finding in judge(self.answers, self.record())]
 
     def record(self) -> Record:
         """Return the record as it is now."""

@@ -31,9 +31,9 @@ declare
     of_name text;
 begin
     foreach of_name in array array[
-        'api_key', 'audit', 'cancel_request', 'idempotency', 'job', 'job_kept', 'job_type',
-        'lease', 'log', 'log_kept', 'outcome', 'outcome_kept', 'queue', 'range', 'range_new',
-        'ready', 'scheduled', 'setting', 'waiting', 'worker']
+        'api_key', 'audit', 'cancel_request', 'effect', 'idempotency', 'job', 'job_kept',
+        'job_type', 'lease', 'log', 'log_kept', 'outcome', 'outcome_kept', 'queue', 'range',
+        'range_new', 'ready', 'scheduled', 'setting', 'waiting', 'worker']
     loop
         execute format('delete from hudhud.%I', of_name);
     end loop;

@@ -75,9 +75,9 @@ async def test_a_job_of_three_leases_is_renewed_and_takes_effect_once(
     async def long(ctx: Context) -> None:
         await gates["finish"].wait()
         async with ctx.transaction() as connection:
-            await connection.execute("insert into effect values (%s)", (ctx.run,))
+            await connection.execute("insert into written values (%s)", (ctx.run,))
 
-    await jobs.connection.execute("create table effect (run int)")
+    await jobs.connection.execute("create table written (run int)")
     async with (
         working(application, counted, lease_seconds=1),
         working(application, counted, lease_seconds=1),
@@ -89,7 +89,7 @@ async def test_a_job_of_three_leases_is_renewed_and_takes_effect_once(
         gates["finish"].set()
         assert await jobs.until_ended(job) == ["succeeded"]
         assert await jobs.ends(job) == [Ended(1, 1, "succeed", None)]
-        assert await jobs.rows("select run from effect") == [(1,)]
+        assert await jobs.rows("select run from written") == [(1,)]
     assert not told.of("lease.lost")
     # Sessions that live on report what they counted when they rest.
     await jobs.until(f"select ({RENEWALS}) >= 3")

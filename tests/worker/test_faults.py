@@ -71,14 +71,14 @@ async def test_a_transaction_whose_commit_is_cut_takes_effect_once(
     database: str, jobs: Jobs, *, server: Server, cut: Cut
 ) -> None:
     application = Application()
-    await jobs.connection.execute("create table effect (run int)")
+    await jobs.connection.execute("create table written (run int)")
 
     async with proxy(server, database) as between:
 
         @application.handler("step", retry=AT_ONCE)
         async def step(ctx: Context) -> None:
             async with ctx.transaction() as connection:
-                await connection.execute("insert into effect values (%s)", (ctx.run,))
+                await connection.execute("insert into written values (%s)", (ctx.run,))
                 if ctx.run == 1:
                     between.arm("COMMIT", cut=cut)
 
@@ -89,7 +89,7 @@ async def test_a_transaction_whose_commit_is_cut_takes_effect_once(
             await jobs.until("select count(*) = 0 from hudhud.lease")
         assert between.cuts == 1
     expected = 1 if cut == "reply" else 2
-    assert await jobs.rows("select run from effect") == [(expected,)]
+    assert await jobs.rows("select run from written") == [(expected,)]
     assert len(await jobs.ends(job)) == expected
 
 
@@ -118,12 +118,12 @@ async def test_every_session_that_is_ended_is_opened_again_and_no_job_is_lost(
     database: str, jobs: Jobs, server: Server
 ) -> None:
     application = Application()
-    await jobs.connection.execute("create table effect (job_id uuid primary key)")
+    await jobs.connection.execute("create table written (job_id uuid primary key)")
 
     @application.handler("step", retry=AT_ONCE)
     async def step(ctx: Context) -> None:
         async with ctx.transaction() as connection:
-            await connection.execute("insert into effect values (%s)", (ctx.job_id,))
+            await connection.execute("insert into written values (%s)", (ctx.job_id,))
 
     end_all = (
         "select pg_terminate_backend(pid) from pg_stat_activity"
@@ -139,7 +139,7 @@ async def test_every_session_that_is_ended_is_opened_again_and_no_job_is_lost(
             await jobs.until("select count(*) > 0 from hudhud.lease")
             await admin.rows(end_all)
         assert set(await jobs.until_ended(*made)) == {"succeeded"}
-        assert await jobs.value("select count(*) from effect") == len(made)
+        assert await jobs.value("select count(*) from written") == len(made)
 
 
 async def test_a_job_enqueued_while_the_listener_is_lost_is_found_when_it_is_back(
@@ -185,7 +185,7 @@ async def test_a_job_that_runs_while_the_server_restarts_is_not_begun_a_second_t
         gates["started"].set()
         await gates["finish"].wait()
         async with ctx.transaction() as connection:
-            await connection.execute("insert into effect values (%s)", (ctx.job_id,))
+            await connection.execute("insert into written values (%s)", (ctx.job_id,))
 
     @application.handler("probe")
     async def probe(_: Context) -> None:
@@ -196,7 +196,7 @@ async def test_a_job_that_runs_while_the_server_restarts_is_not_begun_a_second_t
         url = embedded.dsn
         migrate.apply(url)
         async with watching(url) as jobs:
-            await jobs.connection.execute("create table effect (job_id uuid)")
+            await jobs.connection.execute("create table written (job_id uuid)")
             job = await jobs.add("step")
         async with working(application, url) as worker, working(application, url) as other:
             await gates["started"].wait()
@@ -210,7 +210,7 @@ async def test_a_job_that_runs_while_the_server_restarts_is_not_begun_a_second_t
                 gates["finish"].set()
                 assert await jobs.until_ended(job) == ["succeeded"]
                 assert await jobs.ends(job) == [Ended(1, 1, "succeed", None)]
-                assert await jobs.value("select count(*) from effect") == 1
+                assert await jobs.value("select count(*) from written") == 1
     finally:
         embedded.stop()
     assert runs == [1]

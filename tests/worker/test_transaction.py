@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hudhud.worker.context import Context
     from tests.support.told import Told
 
-EFFECTS = "select count(*) from effect"
+EFFECTS = "select count(*) from written"
 LIMIT = (
     "select setting::integer from pg_settings where name = 'idle_in_transaction_session_timeout'"
 )
@@ -33,12 +33,12 @@ LIMIT = (
 @pytest.fixture
 async def jobs(database: str) -> AsyncGenerator[Jobs]:
     async with watching(database) as jobs:
-        await jobs.connection.execute("create table effect (job_id uuid primary key)")
+        await jobs.connection.execute("create table written (job_id uuid primary key)")
         yield jobs
 
 
 async def put(ctx: Context, connection: psycopg.AsyncConnection) -> None:
-    await connection.execute("insert into effect values (%s)", (ctx.job_id,))
+    await connection.execute("insert into written values (%s)", (ctx.job_id,))
 
 
 async def test_rows_outcome_and_follow_up_jobs_are_committed_together(
@@ -169,7 +169,7 @@ async def test_a_plain_function_commits_as_a_coroutine_does(database: str, jobs:
     @application.handler("first")
     def first(ctx: Context, *, fails: bool) -> str:
         with ctx.transaction() as connection:
-            connection.execute("insert into effect values (%s)", (ctx.job_id,))
+            connection.execute("insert into written values (%s)", (ctx.job_id,))
             Client().enqueue(connection, NewJob("second", {}))
             assert not fails
         ctx.log("done")
@@ -180,7 +180,7 @@ async def test_a_plain_function_commits_as_a_coroutine_does(database: str, jobs:
         failing = await jobs.add("first", {"fails": True}, max_attempts=1)
         assert await jobs.until_ended(fine, failing) == ["succeeded", "dead"]
         assert await jobs.result(fine) is None
-        assert await jobs.rows("select job_id from effect") == [(fine,)]
+        assert await jobs.rows("select job_id from written") == [(fine,)]
         assert await jobs.value("select count(*) from hudhud.job where type = 'second'") == 1
 
 
@@ -190,7 +190,7 @@ async def test_a_statement_that_failed_inside_fails_the_run_though_its_error_was
 ) -> None:
     """PostgreSQL answers the COMMIT of such a transaction with a rollback, and no error."""
     application = Application()
-    twice = "insert into effect values (%s), (%s)"
+    twice = "insert into written values (%s), (%s)"
 
     @application.handler("async")
     async def on_loop(ctx: Context) -> None:
@@ -251,7 +251,7 @@ async def test_a_handler_cannot_commit_or_roll_back_on_its_own(database: str, jo
         job = await jobs.add("first")
         other = await jobs.add("rolled_back", max_attempts=1)
         assert await jobs.until_ended(job, other) == ["succeeded", "dead"]
-        assert await jobs.rows("select job_id from effect") == [(job,)]
+        assert await jobs.rows("select job_id from written") == [(job,)]
 
 
 async def test_a_commit_under_way_is_finished_though_the_handler_is_interrupted(
@@ -263,7 +263,7 @@ async def test_a_commit_under_way_is_finished_though_the_handler_is_interrupted(
         " 'begin perform pg_advisory_xact_lock(7); return null; end'"
     )
     await jobs.connection.execute(
-        "create constraint trigger at_commit after insert on effect deferrable initially deferred"
+        "create constraint trigger at_commit after insert on written deferrable initially deferred"
         " for each row execute function wait_for_lock()"
     )
 
@@ -298,7 +298,7 @@ async def test_a_thread_that_is_given_up_in_its_transaction_is_rolled_back_at_th
     def first(ctx: Context) -> None:
         try:
             with ctx.transaction() as connection:
-                connection.execute("insert into effect values (%s)", (ctx.job_id,))
+                connection.execute("insert into written values (%s)", (ctx.job_id,))
                 gates["go on"].wait(30)
         except psycopg.Error as error:  # which one depends on what stands between
             ends.append(error)

@@ -68,6 +68,24 @@ def redact(text: str) -> str:
     return text
 
 
+def without_secrets(value: object) -> object:
+    """Return a JSON value in which every field that is named like a secret says `[secret]`.
+
+    Other fields are kept as they are, digits and addresses too: a result is there to be used again.
+    """
+    if isinstance(value, dict):
+        fields = cast("dict[object, object]", value)
+        return {
+            name: "[secret]"
+            if isinstance(name, str) and _SECRET_NAME.fullmatch(name) and inner is not None
+            else without_secrets(inner)
+            for name, inner in fields.items()
+        }
+    if isinstance(value, list | tuple):
+        return [without_secrets(inner) for inner in cast("list[object]", value)]
+    return value
+
+
 def clean(text: str) -> str:
     """Return text that PostgreSQL can store: U+0000 and lone surrogates become U+FFFD."""
     return _UNSTORABLE.sub("\ufffd", text)
@@ -79,6 +97,7 @@ _NAMES = (  # of fields whose value is a secret
     "password|passwd|passphrase|pwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key"
     "|authorization|credential|cookie|session[_-]?id|otp|cvv2?|pin"
 )
+_SECRET_NAME = re.compile(rf"(?i)(?:.*[_.-])?(?:{_NAMES})s?(?:[_.-].*)?")
 _MASKS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{6,}"), r"\1 [secret]"),
     (re.compile(r"\beyJ[\w-]{5,}\.[\w-]+(\.[\w-]*)*"), "[secret]"),

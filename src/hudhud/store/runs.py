@@ -83,6 +83,7 @@ class Settlement:
     """How one run of a lease ended, when it was no plain success; `position` counts from 1.
 
     `result` is JSON text, or None for no result. `error` is redacted text (domain/redact.py).
+    A snooze with an `effect` lasts until an operator has decided about that.
     """
 
     lease: UUID
@@ -96,6 +97,7 @@ class Settlement:
     delay_seconds: float | None = None
     class_attempts_max: int | None = None
     age_seconds_max: float | None = None
+    effect: UUID | None = None
 
     def json(self) -> str:
         """Return the form that `finish` takes; the result goes in as it is, not parsed again."""
@@ -110,6 +112,7 @@ class Settlement:
             "delay_seconds": self.delay_seconds,
             "class_attempts_max": self.class_attempts_max,
             "age_seconds_max": self.age_seconds_max,
+            "effect": None if self.effect is None else str(self.effect),
         }
         text = json.dumps({name: value for name, value in fields.items() if value is not None})
         return text if self.result is None else f'{text[:-1]}, "result": {self.result}}}'

@@ -62,7 +62,7 @@ class Bench(Worker):
     async def start(self) -> None:
         """Open the application's lifespan, make its types known, and be ready to run jobs."""
         self._connection = await aconnect(self._addresses.database_url, "testing")
-        self.desk.state = await self._stack.enter_async_context(self.application.lifespan_context())
+        await self._open()
         await self.do(runs.announce(self.application.registry.announcement()))
         for loop in (self.desk, self.finisher, self.runner):
             loop.start()

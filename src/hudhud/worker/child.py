@@ -66,8 +66,8 @@ class Raised(NamedTuple):
 class ProcessContext:
     """What a process handler is given: which job this is, and a way to report.
 
-    As `Context`, but without `transaction` and `state`: connections and clients do not cross
-    processes.
+    As `Context`, but without `transaction`, `effect` and `state`: connections and clients do not
+    cross processes.
     """
 
     pipe: Connection
@@ -102,6 +102,15 @@ class ProcessContext:
             RuntimeError: Always; return the result, or use kind="thread".
         """
         message = "a process handler has no ctx.transaction(): return a result, or use a thread"
+        raise RuntimeError(message)
+
+    def effect(self, name: str, *_: object, **__: object) -> NoReturn:
+        """Refuse: a process handler has no provider's client.
+
+        Raises:
+            RuntimeError: Always; return what to send, and send it in another job.
+        """
+        message = f"a process handler has no ctx.effect({name!r}): enqueue a job that has"
         raise RuntimeError(message)
 
 

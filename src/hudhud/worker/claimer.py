@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from typing_extensions import override
 
+from hudhud.failpoint import reach
 from hudhud.store import runs
 from hudhud.telemetry import emit
 from hudhud.worker.batch import Batch
@@ -142,6 +143,7 @@ class Claimer(Service):
         """Claim once and hand over what was found; return how many jobs that were."""
         asked_at = time.monotonic()
         is_look = asked_at >= self._look_at
+        reach("claim.asked")
         claimed = await self._link.run(
             runs.claim(
                 runs.ClaimRequest(
@@ -156,6 +158,8 @@ class Claimer(Service):
                 )
             )
         )
+        if claimed is not None:
+            reach("claim.taken")
         if claimed is not None and claimed.are_suspects:  # no range was looked at
             self._trial.tried(len(claimed.job_ids), asked_at)
             self._on_claimed(Batch(claimed), asked_at, rooms)

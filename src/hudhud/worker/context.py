@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from hudhud.worker.effect import Effect, EffectOptions
 from hudhud.worker.run import Run
 from hudhud.worker.transaction import Transaction
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from hudhud.worker.batch import Batch
     from hudhud.worker.desk import Desk
     from hudhud.worker.handler import AnyHandler
+    from hudhud.worker.provider import Provider
+
+T = TypeVar("T")
 
 LEVELS: Final = ("debug", "info", "warning", "error")
 
@@ -47,13 +53,49 @@ class Context(Run):
 
         Raises:
             LeaseLostError: On entering, when another worker may have the job by now.
-            RuntimeError: It is open already: the second would wait for the first without end.
+            RuntimeError: It is open already: the second would wait for the first without end. Or
+                it is not known what became of an effect of this run.
         """
         self.check()
+        if self.effects:
+            message = "ctx.transaction() ends the job, but it has an open effect: leave its block."
+            raise RuntimeError(message)
         if self.in_transaction:
             message = "ctx.transaction() is open already; take connection.transaction() inside it."
             raise RuntimeError(message)
         return Transaction(self, self._desk, result)
+
+    def effect(
+        self, name: str, provider: Provider[T], **options: Unpack[EffectOptions[T]]
+    ) -> Effect[T]:
+        """Change something outside, once, though this process may die at any moment.
+
+        `async with ctx.effect("confirm", bank) as effect:` (plain functions: `with`), and inside
+        `effect.result = await effect.provider.confirm(…, key=effect.key)`. If an earlier run has
+        done it, asking for `effect.provider` ends the block, and `effect.result` is what was kept.
+
+        Raised inside the block, `NotSent`, `Refused` and `TryLater` say that nothing was done. With
+        anything else nobody knows: the job runs again when the provider has settled, and asks.
+
+        Args:
+            name: 1 to 100 characters; of an effect within its job. In a loop, give each its own.
+            provider: Whom to call, as `app.provider` returned it.
+            options: `key`, instead of the job's line of replays and the name, unique in the tenant;
+                with it give `request`, the fields that tell one request from another (else the
+                job's payload does). `reconcile`, `send_seconds` and `settle_seconds` instead of the
+                provider's. `repeats=True`: where the provider offers nothing, send again rather
+                than ask an operator, though it may then happen twice.
+
+        Raises:
+            EffectMismatchError: On entering: the key was used for another request.
+            LeaseLostError: On entering, when another worker may have the job by now.
+            RuntimeError: `ctx.transaction()` was entered before, or this effect is open already.
+        """
+        self.check()
+        if self.has_committed or self.in_transaction:
+            message = "ctx.transaction() ends this job: its effects come before that."
+            raise RuntimeError(message)
+        return Effect(self, self._desk, provider, name=name, options=options)
 
     def log(self, message: str, *, level: str = "info") -> None:
         """Keep a line about this run; operators see it with the job within a second or so.

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import psycopg
 from psycopg import AsyncConnection, Connection
+from psycopg.errors import ReadOnlySqlTransaction
 from psycopg.rows import TupleRow
 from psycopg_pool import AsyncConnectionPool, ConnectionPool
 from typing_extensions import override
 
 from hudhud.domain.redact import redact
+from hudhud.drivers.base import arun
+from hudhud.drivers.base import run as run_call
 from hudhud.errors import HudhudError
 from hudhud.store import runs
 from hudhud.telemetry import emit
@@ -23,7 +26,11 @@ from hudhud.worker.service import Service
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from hudhud.store.call import Call
+    from hudhud.worker.provider import AnyProvider
     from hudhud.worker.run import Run
+
+T = TypeVar("T")
 
 _FLUSH_SECONDS = 0.5
 _LINES_MAX = 1_000  # of one run and flush; what a handler writes beyond is dropped and counted
@@ -43,6 +50,10 @@ class Desk(Service):
 
     Claims, finishes and renewals have connections of their own: handlers that hold every
     connection of these pools hold up nobody but each other.
+
+    Attributes:
+        state: What the application's lifespan yielded.
+        clients: The opened clients of its providers; effects hand them out, and nobody else.
     """
 
     def __init__(
@@ -61,6 +72,7 @@ class Desk(Service):
         """
         super().__init__("desk")
         self.state: Any = None
+        self.clients: dict[AnyProvider, Any] = {}
         self._on_settled = on_settled
         self._loop: asyncio.AbstractEventLoop | None = None
         self._lines: dict[Run, list[dict[str, object]]] = {}
@@ -109,6 +121,48 @@ class Desk(Service):
         if self._sync_pool.closed:
             self._sync_pool.open()
         return self._sync_pool
+
+    async def ask(self, call: Call[T]) -> tuple[T, bool]:
+        """Run a call in a transaction of its own, on a connection of the pool.
+
+        Returns:
+            The answer, and whether the task was cancelled meanwhile: whoever asked must know what
+            was committed before it stops.
+
+        Raises:
+            HudhudError: What the function refused.
+            psycopg.OperationalError: The connection was lost; whether the call was committed is
+                not known.
+            asyncio.CancelledError: The task was cancelled, and there is no answer.
+        """
+        task = asyncio.ensure_future(self._ask(call))
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError:
+            task.add_done_callback(_look_at)
+            await asyncio.wait({task})
+            if task.exception() is not None:
+                raise
+            return task.result(), True
+        return task.result(), False
+
+    def ask_in_thread(self, call: Call[T]) -> T:
+        """As `ask`, from a handler's thread."""
+        with self.sync_pool().connection() as connection:
+            try:
+                return run_call(connection, call)
+            except ReadOnlySqlTransaction:
+                connection.close()
+                raise
+
+    async def _ask(self, call: Call[T]) -> T:
+        pool = await self.async_pool()
+        async with pool.connection() as connection:
+            try:
+                return await arun(connection, call)
+            except ReadOnlySqlTransaction:
+                await connection.close()  # a standby now: the pool is to find the primary
+                raise
 
     async def shielded(self, work: Awaitable[object]) -> None:
         """Finish a commit or a rollback although the task around it is being cancelled.
@@ -178,6 +232,12 @@ class Desk(Service):
                 if isinstance(error, psycopg.OperationalError):
                     return error
         return None
+
+
+def _look_at(task: asyncio.Future[Any]) -> None:
+    """Look at how a call ended that nobody waits for any more, so that no loop complains."""
+    if not task.cancelled():
+        task.exception()
 
 
 def _tell_failure(task: asyncio.Future[object]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from dataclasses import replace
 from datetime import timedelta
 from math import isnan
@@ -11,7 +12,14 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from hudhud.domain.job import Outcome
 from hudhud.domain.payload import RESULT_BYTES_MAX, dump_value
 from hudhud.domain.redact import clean, describe
-from hudhud.errors import HudhudError, Permanent, Retryable, Snooze, Unknown
+from hudhud.errors import (
+    EffectMismatchError,
+    HudhudError,
+    Permanent,
+    Retryable,
+    Snooze,
+    Unknown,
+)
 from hudhud.store.runs import Settlement
 
 if TYPE_CHECKING:
@@ -96,6 +104,33 @@ def of_timeout(run: Run, handler: AnyHandler) -> Settlement:
     return _retried(run, handler, settlement)
 
 
+def of_open_effects(run: Run, handler: AnyHandler, settlement: Settlement | None) -> Settlement:
+    """Settle a run that leaves effects of which nobody knows what became, whatever else it came to.
+
+    It goes on when they have settled, or when an operator has decided. The verdicts and the class
+    of what was raised do not count: an error in the middle of a call says nothing about its end.
+    """
+    for effect in run.effects.values():
+        if effect.held is not None:
+            return _settlement(run, Outcome.SNOOZE, code="effect_unknown", effect=effect.held)
+    seconds = max(effect.reconcile_at for effect in run.effects.values()) - time.monotonic()
+    ended = settlement or _settlement(run, Outcome.RETRY)
+    if ended.outcome not in (Outcome.SNOOZE, Outcome.HAND_BACK):
+        ended = _retried(
+            run,
+            handler,
+            _settlement(
+                run,
+                Outcome.RETRY,
+                code="effect_unknown",
+                error=ended.error,
+                fingerprint=ended.fingerprint,
+                error_class="unknown",
+            ),
+        )
+    return replace(ended, delay_seconds=max(ended.delay_seconds or 0.0, seconds))
+
+
 def of_malformed(run: Run, error: HudhudError) -> Settlement:
     """Settle a job that its handler cannot be called with: dead at once, however often retried."""
     return _refused(run, "malformed", error)
@@ -148,7 +183,7 @@ def _settlement(run: Run, outcome: Outcome, **particulars: Any) -> Settlement:  
 
 def _class_of(error: BaseException, handler: AnyHandler) -> str:
     """Name the class of an error: a verdict's own, else by the handler's map, else retryable."""
-    if isinstance(error, Permanent):
+    if isinstance(error, Permanent | EffectMismatchError):
         return "permanent"
     if isinstance(error, Unknown):
         return "unknown"

@@ -9,6 +9,7 @@ import psycopg
 from typing_extensions import override
 
 from hudhud.errors import HudhudError, is_limit
+from hudhud.failpoint import reach
 from hudhud.store import runs
 from hudhud.telemetry import emit
 from hudhud.worker import ending
@@ -129,7 +130,9 @@ class Finisher(Service):
         parts = {batch: len(batch.ended) for batch in touched if batch.open_runs or is_rest}
         self._is_sending = True
         try:
+            reach("finish.asked")
             answer = await self._send(closing, parts, settlements)
+            reach("finish.recorded")
         except BaseException:
             self._touched = touched | self._touched
             self._settlements = settlements + self._settlements

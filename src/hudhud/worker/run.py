@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 from uuid import UUID
 
@@ -15,6 +16,21 @@ if TYPE_CHECKING:
     from hudhud.worker.batch import Batch
 
 _NOTHING: Final[Mapping[str, Any]] = {}
+
+
+@dataclass(slots=True)
+class OpenEffect:
+    """An effect of a run of which it is not known what became.
+
+    Attributes:
+        is_under_way: Whether the run is inside its block.
+        reconcile_at: Monotonic second before which it cannot be looked into.
+        held: Its id, when only an operator can say.
+    """
+
+    is_under_way: bool
+    reconcile_at: float
+    held: UUID | None = None
 
 
 class Run:
@@ -33,6 +49,7 @@ class Run:
     """
 
     __slots__ = (
+        "_effects",
         "_extras",
         "batch",
         "deadline",
@@ -51,7 +68,29 @@ class Run:
         self.has_ended = False
         self.has_committed = False
         self.in_transaction = False
+        self._effects: dict[str, OpenEffect] | None = None
         self._extras: Mapping[str, Any] | None = None
+
+    @property
+    def effects(self) -> Mapping[str, OpenEffect]:
+        """Its effects of which it is not known what became, by key."""
+        return self._effects or _NOTHING
+
+    @property
+    def is_in_effect(self) -> bool:
+        """Whether it is inside the block of an effect; it is not interrupted there lightly."""
+        return any(effect.is_under_way for effect in self.effects.values())
+
+    def open_effect(self, key: str, effect: OpenEffect) -> None:
+        """Take note of an effect of which it is not known what becomes."""
+        if self._effects is None:
+            self._effects = {}
+        self._effects[key] = effect
+
+    def close_effect(self, key: str) -> None:
+        """Take note that it is known what became of an effect."""
+        if self._effects is not None:
+            self._effects.pop(key, None)
 
     @property
     def job_id(self) -> UUID:

@@ -299,15 +299,18 @@ class Runner(Service):
         if run.has_ended or run.batch.is_lost:
             return
         run.has_ended = True
+        if run.effects and isinstance(run, Context):
+            settlement = ending.of_open_effects(run, run.handler, settlement)
         if settlement is None:
             self._finisher.succeed(run.batch, run.index + 1)
         else:
             self._finisher.settle(run.batch, settlement)
 
     def _interrupt(self, context: Context, reason: str) -> None:
-        """Tell a run to stop. A thread cannot be stopped, only told."""
+        """Tell a run to stop. A thread cannot be stopped, only told; an effect is not cut short."""
         context.ending = reason
-        if context.handler.kind != "thread":
+        is_told_later = reason == "cancel" and context.is_in_effect
+        if context.handler.kind != "thread" and not is_told_later:
             # In the loop's next turn: a task that is cancelled before it began never runs at all.
             asyncio.get_running_loop().call_soon(self.running[context].cancel)
 

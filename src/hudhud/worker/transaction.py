@@ -14,6 +14,7 @@ from hudhud.domain.payload import RESULT_BYTES_MAX, dump_value
 from hudhud.drivers.base import arun
 from hudhud.drivers.base import run as run_call
 from hudhud.errors import LeaseLostError
+from hudhud.failpoint import reach
 from hudhud.store import runs
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class Transaction:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        failure = error or self._failure()
+        failure = error or self._failure() or _stopped_at("transaction.written")
         await self._desk.shielded(self._aleave(failure))
         if failure is not None and failure is not error:
             raise failure
@@ -97,7 +98,7 @@ class Transaction:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        failure = error or self._failure()
+        failure = error or self._failure() or _stopped_at("transaction.written")
         try:
             self._sync.__exit__(*_details(failure))
         finally:
@@ -120,6 +121,7 @@ class Transaction:
     ) -> None:
         if not is_ours or self._run.has_ended:
             raise LeaseLostError
+        reach("transaction.settled")
         self._connection = connection
         self._run.in_transaction = True
 
@@ -149,8 +151,18 @@ class Transaction:
 
     def _end(self, failure: BaseException | None) -> None:
         if failure is None:
+            reach("transaction.committed")
             self._run.has_committed = True
             self._desk.settled_elsewhere(self._run)
+
+
+def _stopped_at(point: str) -> BaseException | None:
+    """Come by a failpoint where what it raises must undo the transaction first."""
+    try:
+        reach(point)
+    except BaseException as error:  # noqa: BLE001 - raised when it is undone
+        return error
+    return None
 
 
 def _details(error: BaseException | None) -> tuple[Any, Any, Any]:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from hudhud.worker.batch import Batch
     from hudhud.worker.context import Context
     from hudhud.worker.handler import Kind
+    from hudhud.worker.provider import AnyProvider
     from hudhud.worker.registry import Registry
     from hudhud.worker.run import Run
     from hudhud.worker.runner import Attempt
@@ -58,6 +59,11 @@ class Application(Protocol):
     @property
     def middleware(self) -> Sequence[Middleware]:
         """What is wrapped around each attempt, the outermost first."""
+        ...
+
+    @property
+    def providers(self) -> Sequence[AnyProvider]:
+        """The services outside that its effects reach."""
         ...
 
     def lifespan_context(self) -> AbstractAsyncContextManager[Any]:
@@ -150,9 +156,7 @@ class Worker:
             HudhudError: When the schema does not fit, or the database refuses.
             psycopg.OperationalError: When the database cannot be reached.
         """
-        self.desk.state = await self._stack.enter_async_context(
-            self._application.lifespan_context()
-        )
+        await self._open()
         await self._register()
         for loop in (self.desk, self.finisher, self.keeper, self.runner, self.waker):
             loop.start()
@@ -180,6 +184,14 @@ class Worker:
         finally:
             await self._stack.aclose()
         emit("worker.stopped", worker_id=self.id)
+
+    async def _open(self) -> None:
+        """Open what handlers share and the providers' clients, until the worker has stopped."""
+        self.desk.state = await self._stack.enter_async_context(
+            self._application.lifespan_context()
+        )
+        for provider in self._application.providers:
+            self.desk.clients[provider] = await self._stack.enter_async_context(provider.open())
 
     async def _register(self) -> None:
         registry = self._application.registry

@@ -1,6 +1,7 @@
 -- Cancel a job: at once when it waits, by request when it runs.
 -- Parameters: actor and reason for the audit; tenant_id: the caller's, null for an operator across tenants.
--- Returns: 'cancelled', or 'requested' when a worker runs it: it ends cancelled if its handler stops, success wins.
+-- Returns: 'cancelled', or 'requested' when a worker runs it, or an effect of it is open: it ends cancelled if its handler
+--   stops; success wins.
 -- Raises: HH001 no actor, HH006 not there (or another tenant's), HH007 has ended.
 -- Touches: ready, scheduled, waiting, outcome, cancel_request, audit. Locks: as take_place; then the lease against a rescue,
 --   and against a finish by an advisory lock that no handler's transaction and no renewal knows (see settle_runs).
@@ -17,7 +18,20 @@ begin
     perform hudhud.check_actor(actor);
     -- Again when a finish or a rescue moved the job from place to place while we looked.
     for pass in 1..10 loop
-        if hudhud.end_unclaimed(job_id, null) then
+        if hudhud.has_open_effect(job_id) then
+            -- Looked into by the next run, which sends nothing new and then ends cancelled.
+            insert into hudhud.cancel_request as c (job_id, run, worker_id, requested_at, requested_by)
+            select job_id, p.run, '00000000-0000-0000-0000-000000000000', hudhud.clock(), actor
+            from (
+                select r.run from hudhud.ready r where r.job_id = cancel.job_id
+                union all select s.run from hudhud.scheduled s where s.job_id = cancel.job_id
+                union all select w.run from hudhud.waiting w where w.job_id = cancel.job_id) p
+            on conflict on constraint cancel_request_pkey do update set run = excluded.run, worker_id = excluded.worker_id;
+            if found then
+                answer := 'requested';
+                exit;
+            end if;
+        elsif hudhud.end_unclaimed(job_id, null) then
             answer := 'cancelled';
             exit;
         end if;

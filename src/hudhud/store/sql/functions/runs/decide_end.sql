@@ -1,6 +1,6 @@
 -- What an asked end becomes. Only a retry or a hand-back can become another one.
 -- Returns: the outcome and code to record.
--- Touches (reads): cancel_request, idempotency, job_all, outcome_all. Called by: settle_runs, rescue.
+-- Touches (reads): cancel_request, effect, idempotency, job_all, outcome_all. Called by: settle_runs, rescue.
 create or replace function hudhud.decide_end(
     job_id uuid, asked text, asked_code text, asked_class text, attempt smallint, class_attempts_max integer,
     age_seconds_max double precision, now timestamptz, out outcome text, out code text)
@@ -15,7 +15,8 @@ begin
     if asked not in ('retry', 'snooze', 'hand_back', 'lost') then
         return;
     end if;
-    if exists (select from hudhud.cancel_request c where c.job_id = decide_end.job_id) then
+    -- Who asked for the end of a job did not ask for an effect of which nobody knows: that is looked into first.
+    if exists (select from hudhud.cancel_request c where c.job_id = decide_end.job_id) and not hudhud.has_open_effect(job_id) then
         outcome := 'cancel';
         return;
     end if;

@@ -1,5 +1,5 @@
--- Make jobs claimable that were held because no worker could run their type and version.
--- Touches: waiting, ready. Called by: announce, stage.
+-- Make jobs claimable that were held: no worker could run their type and version, or nobody knew what became of an effect.
+-- Touches: waiting, ready. Called by: announce, stage, close_effect, decide_effect.
 create or replace function hudhud.free_held(contracts text[], held_before timestamptz default 'infinity')
 returns integer language plpgsql
 set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$

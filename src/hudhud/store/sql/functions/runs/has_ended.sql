@@ -1,5 +1,5 @@
 -- Whether a run has ended. A function, because a join with outcome may be planned to read every outcome there is.
--- Called by: beat, finish, rescue.
+-- Called by: beat, finish, rescue, intend.
 create or replace function hudhud.has_ended(job_id uuid, run integer)
 returns boolean language plpgsql stable
 set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off as $$

@@ -1,6 +1,6 @@
 -- Give a job its next run: at once, later, or when a worker that can run it appears.
 -- Parameters: line -1 for a suspect that must be alone, 0 for another suspect, 1 for others. is_held: wait for a worker that announces its type and version.
--- Touches: ready, scheduled or waiting, range_new. Called by: settle_runs, rescue, reschedule, free_held, run_again.
+-- Touches: ready, scheduled or waiting, range_new. Called by: settle_runs, rescue, reschedule, free_held, run_again, hold_for_effect.
 create or replace function hudhud.put_back(
     job_id uuid, run integer, attempt smallint, crashes smallint, line smallint, due timestamptz, is_held boolean default false)
 returns void language plpgsql

@@ -1,0 +1,69 @@
+"""Effects as values: their states, the moves between them, and how a request is recognised."""
+
+from __future__ import annotations
+
+import hashlib
+from enum import StrEnum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Verdict: TypeAlias = Literal["send", "done", "open", "cancelled", "lost"]
+"""What the database says to an intention; see sql/functions/effects/intend.sql."""
+
+KEY_CHARACTERS_MAX: Final = 500
+NAME_CHARACTERS_MAX: Final = 100
+
+
+class EffectState(StrEnum):
+    """How an effect stands. The first two are open: nobody knows for sure."""
+
+    INTENDED = "intended"
+    UNKNOWN = "unknown"
+    DONE = "done"
+    NOT_DONE = "not_done"
+
+
+OPEN: Final = frozenset({EffectState.INTENDED, EffectState.UNKNOWN})
+
+EFFECT_MOVES: Final[Mapping[EffectState, Mapping[str, EffectState]]] = MappingProxyType(
+    {
+        EffectState.INTENDED: MappingProxyType(
+            {
+                "record_done": EffectState.DONE,
+                "record_not_done": EffectState.NOT_DONE,
+                "record_unknown": EffectState.UNKNOWN,
+                "meet": EffectState.UNKNOWN,
+                "send_again": EffectState.INTENDED,
+                "decide_done": EffectState.DONE,
+                "decide_not_done": EffectState.NOT_DONE,
+            }
+        ),
+        EffectState.UNKNOWN: MappingProxyType(
+            {
+                "record_done": EffectState.DONE,
+                "record_not_done": EffectState.NOT_DONE,
+                "record_unknown": EffectState.UNKNOWN,
+                "meet": EffectState.UNKNOWN,
+                "send_again": EffectState.INTENDED,
+                "decide_done": EffectState.DONE,
+                "decide_not_done": EffectState.NOT_DONE,
+            }
+        ),
+        EffectState.DONE: MappingProxyType({"meet": EffectState.DONE}),
+        EffectState.NOT_DONE: MappingProxyType({"meet": EffectState.INTENDED}),
+    }
+)
+"""State → move → state. `meet` is a run that comes to the effect, by whatever key it has."""
+
+
+def fingerprint(provider: str, request: str) -> str:
+    """Return what tells one request from another: 64 hexadecimal digits.
+
+    Args:
+        provider: Whom the request goes to.
+        request: Its JSON text; equal requests must have equal texts.
+    """
+    return hashlib.sha256(f"{provider}\n{request}".encode()).hexdigest()
