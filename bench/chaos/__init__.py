@@ -8,7 +8,7 @@
     fleet        the worker processes, born by the nursery (a fork server)
     worker       one of them: the engine's worker, watched by a board in shared memory
     producer     the load: intents and their jobs, committed together
-    ledger       what the producers were told, and what nobody told them
+    answers       what the producers were told, and what nobody told them
     record       what the database says: triggers note leases and outcomes as they come and go
-    verdict      holds the ledger and the record against what hudhud promises
+    verdict      holds the answers and the record against what hudhud promises
 """

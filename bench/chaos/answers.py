@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
 
-class Ledger:
+class Answers:
     """What became of each intent, by its number. From any thread.
 
     Attributes:

@@ -15,8 +15,8 @@ from bench.chaos.plan import Kind, Window
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from bench.chaos.answers import Answers
     from bench.chaos.fleet import Fleet, Member
-    from bench.chaos.ledger import Ledger
     from bench.chaos.plan import Fault
     from bench.chaos.server import Server
 
@@ -56,12 +56,12 @@ class Tally:
 class Director:
     """Does to the fleet and the server what the plan says."""
 
-    def __init__(self, server: Server, fleet: Fleet, ledger: Ledger) -> None:
+    def __init__(self, server: Server, fleet: Fleet, answers: Answers) -> None:
         """Take what is to be directed."""
         self.tally = Tally()
         self._server = server
         self._fleet = fleet
-        self._ledger = ledger
+        self._answers = answers
         self._began = time.monotonic()
         self._tell_at = 0.0
 
@@ -171,9 +171,9 @@ class Director:
     def _await_commit(self) -> bool:
         """Wait until a producer's commit is at the server."""
         deadline = time.monotonic() + WINDOW_SECONDS
-        while not self._ledger.committing and time.monotonic() < deadline:
+        while not self._answers.committing and time.monotonic() < deadline:
             time.sleep(LOOK_SECONDS)
-        return bool(self._ledger.committing)
+        return bool(self._answers.committing)
 
     def _see_resumed(self, fault: Fault) -> None:
         began = time.monotonic()
@@ -193,7 +193,8 @@ class Director:
             f"{tally.kills} kills, {tally.kills_in_flight} of them in flight,"
             f" {tally.server_kills} of the server; {tally.stops} frozen,"
             f" {tally.terminated_sessions} sessions ended, {tally.graceful_stops} stopped;"
-            f" {len(self._ledger.acknowledged)} jobs acknowledged, {self._fleet.settled} runs ended"
+            f" {len(self._answers.acknowledged)} jobs acknowledged,"
+            f" {self._fleet.settled} runs ended"
         )
 
 

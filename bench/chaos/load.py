@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Self, TypeVar
 
-    from bench.chaos.ledger import Ledger
+    from bench.chaos.answers import Answers
 
     T = TypeVar("T")
 
@@ -22,11 +22,11 @@ END_SECONDS_MAX: Final = 60.0
 class Load:
     """A steady load while the block lasts; what is in doubt then is cleared up at its end."""
 
-    def __init__(self, dsn: str, ledger: Ledger, *, seed: int) -> None:
+    def __init__(self, dsn: str, answers: Answers, *, seed: int) -> None:
         """Make it."""
         rate = JOBS_PER_SECOND / PRODUCERS
         self._producers = [
-            Producer(number, dsn, ledger, seed=seed, jobs_per_second=rate)
+            Producer(number, dsn, answers, seed=seed, jobs_per_second=rate)
             for number in range(PRODUCERS)
         ]
 

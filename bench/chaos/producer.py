@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from uuid import UUID
 
-    from bench.chaos.ledger import Ledger
+    from bench.chaos.answers import Answers
     from hudhud import NewJob
 
     Connection = psycopg.Connection[tuple[Any, ...]]
@@ -60,13 +60,13 @@ class Producer(threading.Thread):
     """
 
     def __init__(
-        self, number: int, dsn: str, ledger: Ledger, *, seed: int, jobs_per_second: float
+        self, number: int, dsn: str, answers: Answers, *, seed: int, jobs_per_second: float
     ) -> None:
         """Make it; `start` begins."""
         super().__init__(name=f"producer-{number}", daemon=True)
         self.failure: BaseException | None = None
         self._dsn = dsn
-        self._ledger = ledger
+        self._answers = answers
         self._chance = random.Random(f"{seed} {number}")  # noqa: S311 - can be repeated, no secret
         self._pause_seconds = (1 + BATCH_MAX) / 2 / jobs_per_second
         self._next_number = number * NUMBERS_EACH
@@ -144,23 +144,23 @@ class Producer(threading.Thread):
             connection = self._connected()
             ids = self._write(connection, intents)
             if not again and self._chance.random() < ROLLBACK_SHARE:
-                self._ledger.undo(numbers)
+                self._answers.undo(numbers)
                 connection.rollback()
                 return
         except _LOST:
-            self._ledger.undo(numbers)
+            self._answers.undo(numbers)
             self._again = again
             self._lose_connection()
             return
         try:
-            with self._ledger.at_commit():
+            with self._answers.at_commit():
                 connection.commit()
         except _LOST:
-            self._ledger.doubt(numbers)
+            self._answers.doubt(numbers)
             self._again = [one for one in intents if one.job.idempotency_key]
             self._lose_connection()
         else:
-            self._ledger.acknowledge(ids)
+            self._answers.acknowledge(ids)
             self._again = [one for one in new if self._is_repeated(one)]
 
     def _is_repeated(self, intent: Intent) -> bool:

@@ -11,8 +11,8 @@ from bench.chaos.verdict import Breach, restarts, timeline
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from bench.chaos.answers import Answers
     from bench.chaos.director import Tally
-    from bench.chaos.ledger import Ledger
     from bench.chaos.record import Record
     from bench.chaos.verdict import Finding
 
@@ -34,7 +34,7 @@ class Report:
     seed: int
     seconds: float
     tally: Tally
-    ledger: Ledger
+    answers: Answers
     record: Record
     findings: Sequence[Finding]
     unexpected: Sequence[str]
@@ -59,10 +59,10 @@ class Report:
             "stops": tally.stops,
             "terminated_sessions": tally.terminated_sessions,
             "graceful_stops": tally.graceful_stops,
-            "acknowledged": len(self.ledger.acknowledged),
-            "broken_commits": self.ledger.broken_commits,
-            "unknown": len(self.ledger.unknown),
-            "unknown_committed": len(self.ledger.unknown & self.record.intents),
+            "acknowledged": len(self.answers.acknowledged),
+            "broken_commits": self.answers.broken_commits,
+            "unknown": len(self.answers.unknown),
+            "unknown_committed": len(self.answers.unknown & self.record.intents),
             "jobs": len(self.record.jobs),
             "effects": len(self.record.effects),
             "runs_lost": sum(entry.outcome == "lost" for entry in self.record.entries),
@@ -93,6 +93,6 @@ class Report:
         share = self.tally.kills_in_flight / max(1, self.tally.kills)
         yield (
             f"{self.tally.kills} kills, {share:.0%} of them in flight;"
-            f" {len(self.ledger.acknowledged)} jobs acknowledged;"
+            f" {len(self.answers.acknowledged)} jobs acknowledged;"
             f" {'every promise kept' if self.is_good else 'NOT GOOD'}"
         )

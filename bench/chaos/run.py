@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 from bench.chaos import record as records
 from bench.chaos import verdict
+from bench.chaos.answers import Answers
 from bench.chaos.director import Director
 from bench.chaos.fleet import Fleet
-from bench.chaos.ledger import Ledger
 from bench.chaos.load import Load
 from bench.chaos.plan import plan
 from bench.chaos.report import Report
@@ -61,10 +61,10 @@ def run(options: Options) -> Report:
         Server(directory / "server") as server,
         closing(Fleet(Place(directory, server.dsn, options.workers))) as fleet,
     ):
-        ledger = Ledger()
-        director = Director(server, fleet, ledger)
+        answers = Answers()
+        director = Director(server, fleet, answers)
         director.await_fleet()
-        with Load(server.dsn, ledger, seed=options.seed) as load:
+        with Load(server.dsn, answers, seed=options.seed) as load:
             director.pass_time(WARM_UP_SECONDS)
             director.direct(
                 load.watched(plan(options.kills, options.seed)),
@@ -79,9 +79,9 @@ def run(options: Options) -> Report:
             seed=options.seed,
             seconds=time.monotonic() - began,
             tally=director.tally,
-            ledger=ledger,
+            answers=answers,
             record=record,
-            findings=verdict.judge(ledger, record),
+            findings=verdict.judge(answers, record),
             unexpected=[*fleet.unexpected, *director.tally.stalls],
             told=_told(directory),
             deadlocks=server.deadlocks,

@@ -1,6 +1,6 @@
 """Holds what the producers were told and what the database did against what hudhud promises.
 
-Pure: from a ledger and a record to findings. A finding is one thing that must not be.
+Pure: from answers and a record to findings. A finding is one thing that must not be.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from uuid import UUID
 
-    from bench.chaos.ledger import Ledger
+    from bench.chaos.answers import Answers
     from bench.chaos.record import Entry, Job, Record
 
 _RESCUE: Final = "rescue"
@@ -82,13 +82,13 @@ class Story:
         return any(entry.outcome in FINAL for entry in self.ends)
 
 
-def judge(ledger: Ledger, record: Record) -> list[Finding]:
+def judge(answers: Answers, record: Record) -> list[Finding]:
     """Return everything that must not be; empty when the promises were kept."""
     stories = _stories(record.entries)
     return [
-        *_lost(ledger, record, stories),
-        *_doubled(ledger, record),
-        *_torn(ledger, record, stories),
+        *_lost(answers, record, stories),
+        *_doubled(answers, record),
+        *_torn(answers, record, stories),
         *_ends(record.jobs, stories),
         *(found for job_id, story in stories.items() for found in _holdings(job_id, story)),
         *_early_rescues(record.entries),
@@ -134,9 +134,9 @@ def _stories(entries: Sequence[Entry]) -> dict[UUID, Story]:
     return stories
 
 
-def _lost(ledger: Ledger, record: Record, stories: dict[UUID, Story]) -> Iterator[Finding]:
+def _lost(answers: Answers, record: Record, stories: dict[UUID, Story]) -> Iterator[Finding]:
     known = {job.id for job in record.jobs}
-    for number, job_id in ledger.acknowledged.items():
+    for number, job_id in answers.acknowledged.items():
         if job_id not in known:
             yield Finding(Breach.LOST, f"intent {number} was acknowledged and is not there", job_id)
     for job in record.jobs:
@@ -144,7 +144,7 @@ def _lost(ledger: Ledger, record: Record, stories: dict[UUID, Story]) -> Iterato
             yield Finding(Breach.LOST, f"{job.type} of intent {job.task.number} has no end", job.id)
 
 
-def _doubled(ledger: Ledger, record: Record) -> Iterator[Finding]:
+def _doubled(answers: Answers, record: Record) -> Iterator[Finding]:
     for job_id, amount in Counter(job_id for job_id, _ in record.effects).items():
         for _ in range(amount - 1):
             yield Finding(Breach.DOUBLED, f"{amount} effects of one job", job_id)
@@ -154,16 +154,16 @@ def _doubled(ledger: Ledger, record: Record) -> Iterator[Finding]:
         if first.setdefault(place, job.id) != job.id:
             words = f"intent {place[0]}, child {place[1]}, became {first[place]} as well"
             yield Finding(Breach.DOUBLED, words, job.id)
-    for number in ledger.second:
+    for number in answers.second:
         yield Finding(Breach.DOUBLED, f"the key of intent {number} was given two jobs")
 
 
-def _torn(ledger: Ledger, record: Record, stories: dict[UUID, Story]) -> Iterator[Finding]:
+def _torn(answers: Answers, record: Record, stories: dict[UUID, Story]) -> Iterator[Finding]:
     """Compare the two halves of every transaction: intent and job, effect and outcome, children."""
     parents = {job.task.number: job for job in record.jobs if not job.task.child}
     for number in sorted(record.intents ^ parents.keys()):
         yield Finding(Breach.TORN, f"intent {number} and its job were not committed together")
-    for number in sorted(ledger.undone & (record.intents | parents.keys())):
+    for number in sorted(answers.undone & (record.intents | parents.keys())):
         yield Finding(Breach.GHOST, f"intent {number} was rolled back and is there")
     effects = set(record.effects)
     for job in record.jobs:

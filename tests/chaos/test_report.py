@@ -30,7 +30,7 @@ def good() -> Report:
         seed=1,
         seconds=2.0,
         tally=Tally(kills=10, kills_in_flight=8),
-        ledger=history.ledger,
+        answers=history.answers,
         record=history.record(),
         findings=[],
         unexpected=[],

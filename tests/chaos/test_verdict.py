@@ -28,7 +28,7 @@ def test_a_history_that_keeps_every_promise_is_clean() -> None:
 
 def test_an_acknowledged_job_that_is_not_there_is_lost() -> None:
     history = History()
-    history.ledger.acknowledge({1: uuid4()})
+    history.answers.acknowledge({1: uuid4()})
     assert history.breaches() == ["lost"]
 
 
@@ -42,7 +42,7 @@ def test_a_job_without_an_end_is_lost() -> None:
 
 def test_a_job_of_an_unknown_commit_must_come_to_its_end_as_well() -> None:
     history = History()
-    history.ledger.doubt([1, 2])
+    history.answers.doubt([1, 2])
     assert history.breaches() == []  # neither was committed
     history.intents.add(1)
     history.job(Task(number=1))
@@ -77,7 +77,7 @@ def test_a_second_job_of_one_intent_is_found() -> None:
 def test_a_key_that_was_given_two_jobs_is_found() -> None:
     history = History()
     history.ran(history.enqueued())
-    history.ledger.acknowledge({1: uuid4()})
+    history.answers.acknowledge({1: uuid4()})
     assert history.breaches() == ["doubled"]
 
 
@@ -176,7 +176,7 @@ def test_children_are_not_there_without_their_parents_effect() -> None:
 
 def test_what_was_rolled_back_is_not_there() -> None:
     history = History()
-    history.ledger.undo([1])
+    history.answers.undo([1])
     history.intents.add(1)
     history.ran(history.job(Task(number=1)))
     assert history.breaches() == ["ghosts"]
