@@ -1,0 +1,101 @@
+"""The ledger's process as the harness sees it: started, ended, and its journal read."""
+
+from __future__ import annotations
+
+import json
+import select
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from typing import Self
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+JOURNAL: Final = "ledger.jsonl"
+START_SECONDS_MAX: Final = 20.0
+END_SECONDS_MAX: Final = 20.0
+BAD_SHARE: Final = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """One line of the journal: something done outside, or a repeat that was known again.
+
+    Attributes:
+        entry: Its number; a repeat has that of the first.
+        at: Monotonic second at which it was done.
+        asked_at: Monotonic second of the caller's last check.
+        worker, pid: Of the caller; `job_id` and `run`, too.
+    """
+
+    entry: int
+    key: str
+    at: float
+    is_repeat: bool
+    worker: int
+    pid: int
+    job_id: str
+    run: int
+    asked_at: float
+
+
+class Bookkeeper:
+    """A ledger in a process of its own.
+
+    Attributes:
+        port: Where it serves, on 127.0.0.1.
+        dedups: Whether it acts upon a key once.
+    """
+
+    def __init__(
+        self, directory: Path, *, seed: int, dedups: bool, share: float = BAD_SHARE
+    ) -> None:
+        """Start it; the journal is a file of the directory, what it says goes to `ledger.log`.
+
+        Raises:
+            RuntimeError: It does not start.
+        """
+        self.dedups = dedups
+        self._journal = directory / JOURNAL
+        habit = "dedups" if dedups else "repeats"
+        with (directory / "ledger.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [
+                    sys.executable,
+                    *("-m", "bench.chaos.ledger"),
+                    *(str(self._journal), str(seed), habit, str(share)),
+                ],
+                cwd=ROOT,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                start_new_session=True,  # Ctrl-C is for us; we then end it in order
+            )
+        assert self._process.stdout is not None
+        select.select([self._process.stdout], [], [], START_SECONDS_MAX)
+        if self._process.poll() is not None:
+            message = "the ledger does not start; see ledger.log (--keep)"
+            raise RuntimeError(message)
+        self.port = int(self._process.stdout.readline())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(END_SECONDS_MAX)
+        finally:
+            self._process.kill()
+            self._process.wait()
+            self._process.stdout.close()
+
+    def acts(self) -> list[Act]:
+        """Return the journal, in its order."""
+        lines = self._journal.read_text("utf-8").splitlines()
+        return [Act(**said.pop("who"), **said) for said in map(json.loads, lines)]
