@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
-from hudhud import NotSent, Permanent, Refused, Retryable, Snooze, TryLater
+from hudhud import NotSent, Permanent, Refused, Retryable, RetryPolicy, Snooze, TryLater
 from hudhud.worker.provider import Provider
 from tests.support.application import Application, working
 from tests.support.bank import Bank, LostReplyError
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from tests.support.told import Told
 
 EFFECTS = "select name, state, sends from hudhud.effect order by id"
+# So long that nothing runs again before the test says so.
+LATER = RetryPolicy(base_seconds=86_400, delay_seconds_max=86_400)
 NOW: dict[str, Any] = {"send_seconds": 5.0, "settle_seconds": 0.0}
 
 
@@ -48,7 +50,7 @@ class World:
         self.results: list[Any] = []
         self.is_done: list[bool] = []
 
-        @self.application.handler("pay", max_attempts=5)
+        @self.application.handler("pay", retry=LATER)
         async def pay(ctx: Context, amount: int) -> Any:  # noqa: ANN401 - a JSON value
             async with ctx.effect("pay", self.provider) as effect:
                 effect.result = await effect.provider.pay(amount, key=effect.key)
@@ -69,7 +71,7 @@ async def test_an_effect_is_recorded_before_and_after_it(
     world = World(bank)
     states: list[Any] = []
 
-    @world.application.handler("look")
+    @world.application.handler("look", retry=LATER)
     async def look(ctx: Context) -> None:
         async with ctx.effect("pay", world.provider) as effect:
             states.extend(await jobs.rows(EFFECTS))
@@ -89,7 +91,7 @@ async def test_the_result_is_kept_and_given_to_later_runs_without_a_call(
     """R39, outside: stopped after the effect and before the acknowledgement."""
     world, gates = World(bank), Gates()
 
-    @world.application.handler("stop")
+    @world.application.handler("stop", retry=LATER)
     async def stop(ctx: Context) -> Any:  # noqa: ANN401 - a JSON value
         async with ctx.effect("pay", world.provider) as effect:
             effect.reference = "P-1"
@@ -185,7 +187,7 @@ async def test_what_fails_before_the_client_was_asked_for_was_not_sent(
 ) -> None:
     world = World(bank, "none")
 
-    @world.application.handler("fall")
+    @world.application.handler("fall", retry=LATER)
     async def fall(ctx: Context) -> None:
         async with ctx.effect("pay", world.provider) as effect:
             if ctx.attempt == 1:
@@ -207,7 +209,7 @@ async def test_a_handler_that_hides_the_failure_of_an_effect_does_not_succeed(
 ) -> None:
     world = World(bank)
 
-    @world.application.handler("hide")
+    @world.application.handler("hide", retry=LATER)
     async def hide(ctx: Context) -> str:
         try:
             async with ctx.effect("pay", world.provider) as effect:
@@ -306,7 +308,7 @@ async def test_a_repeat_is_possible_where_the_policy_says_so(
 ) -> None:
     world = World(bank, "none")
 
-    @world.application.handler("repeat")
+    @world.application.handler("repeat", retry=LATER)
     async def repeat(ctx: Context) -> None:
         async with ctx.effect("pay", world.provider, repeats=True) as effect:
             await effect.provider.pay(1, key=effect.key)
@@ -325,7 +327,7 @@ async def test_the_same_key_for_another_request_is_refused_for_good(
 ) -> None:
     world = World(bank)
 
-    @world.application.handler("own")
+    @world.application.handler("own", retry=LATER)
     async def own(ctx: Context, amount: int, note: str) -> None:
         ctx.log(note)
         async with ctx.effect(
@@ -351,7 +353,7 @@ async def test_a_replay_does_not_do_again_what_was_done(
 ) -> None:
     world = World(bank)
 
-    @world.application.handler("half")
+    @world.application.handler("half", retry=LATER)
     async def half(ctx: Context) -> None:
         async with ctx.effect("pay", world.provider) as effect:
             await effect.provider.pay(1, key=effect.key)
@@ -372,7 +374,7 @@ async def test_a_time_limit_inside_an_open_effect_is_unknown(
 ) -> None:
     world, gates = World(bank), Gates()
 
-    @world.application.handler("slow", timeout_seconds=0.3)
+    @world.application.handler("slow", timeout_seconds=0.3, retry=LATER)
     async def slow(ctx: Context) -> Any:  # noqa: ANN401 - a JSON value
         async with ctx.effect("pay", world.provider) as effect:
             effect.result = await effect.provider.pay(1, key=effect.key)
@@ -391,7 +393,7 @@ async def test_a_time_limit_inside_an_open_effect_is_unknown(
 async def test_what_is_too_late_is_not_sent(database: str, jobs: Jobs, bank: Bank) -> None:
     world = World(bank, "none")
 
-    @world.application.handler("late")
+    @world.application.handler("late", retry=LATER)
     async def late(ctx: Context) -> None:
         async with ctx.effect(
             "pay", world.provider, send_seconds=0.05 if ctx.run == 1 else 5
@@ -414,7 +416,7 @@ async def test_a_cancellation_waits_for_the_end_of_an_open_effect(
     world, gates = World(bank), Gates()
     names: list[str] = []
 
-    @world.application.handler("both")
+    @world.application.handler("both", retry=LATER)
     async def both(ctx: Context) -> None:
         for name in ("first", "second"):
             async with ctx.effect(name, world.provider) as effect:
@@ -457,7 +459,7 @@ async def test_a_worker_that_lost_its_lease_neither_sends_nor_counts(
 ) -> None:
     world, gates = World(bank), Gates()
 
-    @world.application.handler("stale")
+    @world.application.handler("stale", retry=LATER)
     async def stale(ctx: Context) -> None:
         if ctx.run == 1:
             gates["begun"].set()
@@ -483,7 +485,7 @@ async def test_an_effect_may_be_used_by_a_plain_function(
 ) -> None:
     world = World(bank, Bank.find_now)
 
-    @world.application.handler("plain")
+    @world.application.handler("plain", retry=LATER)
     def plain(ctx: Context) -> Any:  # noqa: ANN401 - a JSON value
         with ctx.effect("pay", world.provider) as effect:
             effect.result = effect.provider.pay_now(1, key=effect.key)
@@ -504,7 +506,7 @@ async def test_a_result_that_cannot_be_kept_ends_the_job_and_the_effect_is_done(
 ) -> None:
     world = World(bank)
 
-    @world.application.handler("large")
+    @world.application.handler("large", retry=LATER)
     async def large(ctx: Context) -> None:
         async with ctx.effect("pay", world.provider) as effect:
             await effect.provider.pay(1, key=effect.key)
@@ -520,7 +522,7 @@ async def test_a_result_that_cannot_be_kept_ends_the_job_and_the_effect_is_done(
 async def test_secrets_in_a_result_are_not_kept(database: str, jobs: Jobs, bank: Bank) -> None:
     world = World(bank)
 
-    @world.application.handler("secret")
+    @world.application.handler("secret", retry=LATER)
     async def secret(ctx: Context) -> None:
         async with ctx.effect("pay", world.provider) as effect:
             await effect.provider.pay(1, key=effect.key)
@@ -540,7 +542,7 @@ async def test_the_database_may_be_away_when_the_end_is_recorded(
 ) -> None:
     world = World(bank, "none")
 
-    @world.application.handler("cut")
+    @world.application.handler("cut", retry=LATER)
     async def cut(ctx: Context) -> None:
         async with ctx.effect("pay", world.provider) as effect:
             await effect.provider.pay(1, key=effect.key)
@@ -562,7 +564,7 @@ async def test_an_effect_and_a_transaction_keep_out_of_each_other(
     world = World(bank)
     refusals: list[str] = []
 
-    @world.application.handler("mixed")
+    @world.application.handler("mixed", retry=LATER)
     async def mixed(ctx: Context) -> None:
         async with ctx.effect("pay", world.provider) as effect:
             await effect.provider.pay(1, key=effect.key)
