@@ -297,7 +297,7 @@ async def test_bulk_takes_every_option_that_the_single_form_takes(
     adapter: Adapter, fresh: str
 ) -> None:
     """A17: nothing is dropped silently, whether it holds for all or for some."""
-    full = replace(EVERY_OPTION, type=fresh)
+    full = replace(EVERY_OPTION, type=fresh, unique_for_seconds=None)
     plain = NewJob(fresh, {})
     delayed = NewJob(fresh, {"a": 2}, delay_seconds=86_400, unique_by=["a"], unique_for_seconds=60)
     single = [(await enqueue(adapter, job)).id for job in (full, plain, delayed)]

@@ -178,6 +178,7 @@ def check(new_job: NewJob) -> None:
         value = getattr(new_job, name)
         if value is not None and (not isinstance(value, datetime) or value.utcoffset() is None):
             _refuse(f"{name} must be an instant with its zone")
+    _check_together(new_job)
 
 
 def is_plain(new_job: NewJob) -> bool:
@@ -224,6 +225,17 @@ def _check_numbers(new_job: NewJob) -> None:
         value = getattr(new_job, name)
         if value is not None and not (_is_number(value) and 0 <= value <= SECONDS_MAX):
             _refuse(f"{name} must be a number from 0 to {SECONDS_MAX}")
+
+
+def _check_together(new_job: NewJob) -> None:
+    """Refuse options of which one would be left out without a word."""
+    if new_job.delay_seconds is not None and new_job.available_at is not None:
+        _refuse("delay_seconds excludes available_at; give one, not both")
+    if new_job.unique_by is not None and new_job.idempotency_key is not None:
+        _refuse("unique_by excludes idempotency_key; give one, not both")
+    has_key = new_job.idempotency_key is not None or new_job.unique_by is not None
+    if new_job.unique_for_seconds is not None and not has_key:
+        _refuse("unique_for_seconds needs idempotency_key or unique_by")
 
 
 def _is_number(value: object) -> bool:

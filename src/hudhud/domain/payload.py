@@ -10,6 +10,7 @@ float without a fraction may come back as an integer, and -0.0 as 0.0, as jsonb 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from math import isfinite
 from typing import NoReturn, cast
@@ -23,6 +24,7 @@ INTEGER_DIGITS_MAX = 1_000
 NESTING_MAX = 100  # far below what exhausts a reader's stack
 
 _INTEGER_END = 10**INTEGER_DIGITS_MAX
+_PLAIN_STEP = re.compile(r'[^\s".\[\]\\]+')
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 
@@ -89,6 +91,14 @@ def check_text(text: str, path: str) -> None:
         _refuse(f"{path}{problem}")
 
 
+def step(name: str) -> str:
+    """Return a field's name as a step of a JSON path: quoted if it would be misread otherwise.
+
+    The database's json_step does the same.
+    """
+    return name if _PLAIN_STEP.fullmatch(name) else json.dumps(name, ensure_ascii=False)
+
+
 def _is_flat(value: object) -> bool:
     """Whether it is an object of plain texts and numbers, as most are, in which nothing is wrong.
 
@@ -140,7 +150,7 @@ def _object_problem(value: dict[object, object], levels: int) -> str | None:
             return f" has the key {key!a}, which{problem}"
         problem = _problem(inner, levels)
         if problem:
-            return f".{key}{problem}"
+            return f".{step(key)}{problem}"
     return None
 
 

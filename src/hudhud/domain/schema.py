@@ -14,6 +14,7 @@ from collections import abc
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
+from hudhud.domain.payload import step
 from hudhud.errors import ConfigError, InvalidJobError
 
 if TYPE_CHECKING:
@@ -106,16 +107,18 @@ class PayloadSchema:
             exact = self._exact.get(name)
             if exact is None:
                 if not self.is_open:
-                    message = f"$.{name} is not a field of this type."
+                    message = f"$.{step(name)} is not a field of this type."
                     raise InvalidJobError(message)
             elif type(value) not in exact:
                 kinds = self.required.get(name) or self.optional[name]
                 if not _fits(value, kinds):
-                    message = f"$.{name} must be {' or '.join(kinds)}, not {json_type(value)}."
+                    message = (
+                        f"$.{step(name)} must be {' or '.join(kinds)}, not {json_type(value)}."
+                    )
                     raise InvalidJobError(message)
         for name in self.required:
             if name not in payload:
-                message = f"$.{name} is missing."
+                message = f"$.{step(name)} is missing."
                 raise InvalidJobError(message)
 
 

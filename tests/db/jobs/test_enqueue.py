@@ -73,9 +73,21 @@ def test_a_job_with_a_time_waits_for_it(clocked: Verbs, option: dict[str, Any]) 
     assert clocked.status(job_id).available_at == due
 
 
-def test_an_instant_wins_over_a_delay(db: Verbs) -> None:
-    job_id = db.enqueue(available_at=SOON, delay=timedelta(seconds=5))
-    assert db.status(job_id).available_at == SOON
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"available_at": SOON, "delay": timedelta(seconds=5)}, "available_at or delay, not both"),
+        ({"unique_for": timedelta(minutes=1)}, "unique_for needs idempotency_key or unique_by"),
+    ],
+)
+def test_an_option_that_would_count_for_nothing_is_refused(
+    db: Verbs, options: dict[str, Any], words: str
+) -> None:
+    with db.refused("HH001", words):
+        db.enqueue(**options)
+    db.call("announce", types=[{"type": "mail", "version": 1}])
+    with db.refused("HH001", words):
+        db.enqueue(**options)
 
 
 @pytest.mark.parametrize(

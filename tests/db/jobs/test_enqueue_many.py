@@ -176,6 +176,34 @@ def test_a_strict_queue_refuses_a_batch_with_one_unknown_type(db: Verbs) -> None
         many(db, 3, types=["mail", "mail", "sms"], queues=["bank"])
 
 
+@pytest.mark.parametrize(
+    ("arrays", "position"),
+    [
+        ({"available_at": [SOON], "delays": [timedelta(1)]}, 1),
+        ({"available_at": [None, SOON, None], "delays": [timedelta(1), None, None]}, None),
+        ({"available_at": [None, SOON, SOON], "delays": [None, None, timedelta(1)]}, 3),
+        ({"unique_for": [timedelta(1)]}, 1),
+        ({"unique_for": [timedelta(1)], "idempotency_keys": [None] * 3}, 1),
+        ({"unique_for": [timedelta(1)], "idempotency_keys": [None, "k", None]}, None),
+        ({"unique_for": [None, timedelta(1), None], "idempotency_keys": [None, "k", None]}, None),
+        ({"unique_for": [None, timedelta(1), None], "idempotency_keys": ["k", None, None]}, 2),
+        ({"unique_for": [None, timedelta(1), None], "unique_by": ['"payload"']}, None),
+        ({"unique_for": [None]}, None),
+    ],
+)
+def test_an_option_that_would_count_for_nothing_is_refused_with_its_position(
+    db: Verbs, arrays: dict[str, Value], position: int | None
+) -> None:
+    """A term for all of a batch is one for those of it that have a key."""
+    if position is None:
+        assert len(many(db, 3, **arrays).ids) == 3
+        return
+    with db.refused(
+        "HH001", f"position {position} ", "not both" if "delays" in arrays else "needs"
+    ):
+        many(db, 3, **arrays)
+
+
 def test_an_empty_batch_is_no_error(db: Verbs) -> None:
     assert many(db, 0, payloads=[]) == ([], [])
     assert many(db, 0, types=None, payloads=None) == ([], [])

@@ -252,3 +252,22 @@ def test_what_jsonb_cannot_hold_never_becomes_a_job(db: Verbs, enqueue: Enqueue,
     with db.refused("22P05" if "0000" in raw else "22P02"):
         enqueue_raw(db, enqueue, raw)
     assert db.value("select count(*) from hudhud.job") == 0
+
+
+@INTAKES
+@pytest.mark.parametrize(
+    "name", ["a b", "c.d", 'e"f', "g[0]", "h\\i", "j\nk", "", "\u00a0", "é-1", "سلام", "l$'"]
+)
+def test_a_name_that_would_be_misread_in_a_path_is_quoted(
+    db: Verbs, enqueue: Enqueue, name: str
+) -> None:
+    """As the clients quote it, so that a program can take the path out of the sentence."""
+    announce(db, SCHEMA)
+    with db.refused("HH001", f"$.{payloads.step(name)} is not a field"):
+        enqueue(db, GOOD | {name: 1})
+    announce(db, {"required": {name: "integer"}, "optional": {}, "open": True})
+    with db.refused("HH001", f"$.{payloads.step(name)} is missing"):
+        enqueue(db, GOOD)
+    announce(db, {"required": {}, "optional": {name: "integer"}, "open": True})
+    with db.refused("HH001", f"$.{payloads.step(name)} must be integer, not string"):
+        enqueue(db, {name: "x"})

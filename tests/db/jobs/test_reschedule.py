@@ -105,6 +105,17 @@ def test_a_time_that_nobody_could_read_is_refused(db: Verbs, at: str) -> None:
     assert db.place(job_id) == "ready"
 
 
+def test_a_job_is_not_moved_to_where_it_will_have_expired(db: Verbs) -> None:
+    job_id = db.enqueue(expires_at=SOON)
+    for at in (SOON, SOON + timedelta(days=1)):
+        with db.refused("HH001", "available_at", "expires"):
+            reschedule(db, job_id, at)
+    assert db.place(job_id) == "ready"
+    reschedule(db, job_id, SOON - timedelta(seconds=1))
+    assert db.status(job_id).available_at == SOON - timedelta(seconds=1)
+    reschedule(db, job_id)
+
+
 def test_another_tenants_job_looks_like_none(db: Verbs) -> None:
     """A87."""
     job_id = db.enqueue(tenant_id="acme")

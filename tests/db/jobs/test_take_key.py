@@ -92,6 +92,25 @@ def test_replace_refuses_a_job_that_was_claimed(db: Verbs, outcome: str | None) 
     assert amount(db) == 1
 
 
+def test_replace_refuses_a_job_of_whose_effect_nobody_knows(db: Verbs) -> None:
+    """Its own next run must ask what became of it; a new job would do it once more."""
+    old = keyed(db)
+    claim = db.claim_one()
+    effect = {"tenant_id": "default", "key": "e", "name": "pay", "provider": "bank"}
+    asked = {"reconcile": "queryable", "fingerprint": "f", "send_seconds": 1, "settle_seconds": 1}
+    lease = {"lease_id": claim.lease_id, "place": 1, "root_id": old.id}
+    intended = db.answer("intend", **lease, **effect, **asked)
+    db.end(claim, "retry", delay_seconds=60)
+    with db.refused("HH003", str(old.id), "cannot be replaced"):
+        keyed(db, on_conflict="replace")
+    assert (amount(db), db.place(old.id)) == (1, "scheduled")
+
+    db.connection.execute(
+        "update hudhud.effect set state = 'not_done' where id = %s", [intended.effect_id]
+    )
+    assert keyed(db, on_conflict="replace").id != old.id
+
+
 @pytest.mark.parametrize("outcome", ["succeed", "fail", "cancel"])
 def test_a_key_holds_although_its_job_has_ended(db: Verbs, outcome: str) -> None:
     old = keyed(db)

@@ -42,8 +42,8 @@ def test_a_key_that_a_batch_names_twice_goes_to_the_first(db: Verbs) -> None:
 def test_a_key_that_a_batch_names_twice_is_refused_where_one_must_win(
     db: Verbs, policy: str
 ) -> None:
-    with db.refused("HH003", "'a'"):
-        many(db, ["a", "a"], on_conflicts=[policy])
+    with db.refused("HH003", "position 3", "'a'"):
+        many(db, [None, "a", "a"], on_conflicts=[policy])
 
 
 def test_a_key_that_no_index_row_holds_is_refused_with_its_position(db: Verbs) -> None:
@@ -66,7 +66,7 @@ def test_policies_of_one_batch_hold_each_for_its_job(db: Verbs) -> None:
     answer = many(db, ["r", "e", "free"], on_conflicts=policies)
     assert answer.deduplicated == [False, True, False]
     assert db.status(old["r"]).last_error_code == "replaced"
-    with db.refused("HH003", "'e'"):
+    with db.refused("HH003", "position 2", "'e'", f"DETAIL:  {old['e']}"):
         many(db, ["new", "e"], on_conflicts=["reject"])
     assert db.values("select key from hudhud.idempotency order by 1") == ["e", "free", "r"]
 

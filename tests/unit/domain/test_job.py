@@ -43,28 +43,50 @@ def test_lanes_are_numbered_by_urgency() -> None:
     ]
 
 
-def test_a_job_with_every_option_passes() -> None:
-    check(
-        NewJob(
-            "refund",
-            {},
-            version=2,
-            tenant_id="بانک",
-            queue="bank",
-            lane=Lane.HIGH,
-            idempotency_key="key\nwith a line",
-            on_conflict="replace",
-            unique_for_seconds=0.5,
-            unique_by=["a", "b"],
-            available_at=datetime(2027, 1, 1, tzinfo=UTC),
-            delay_seconds=0,
-            expires_at=datetime(2027, 1, 1, tzinfo=UTC),
-            max_attempts=3,
-            correlation_id="c",
-            traceparent="t",
-            tags=("one", "دو"),
-        )
-    )
+FULL = NewJob(
+    "refund",
+    {},
+    version=2,
+    tenant_id="بانک",
+    queue="bank",
+    lane=Lane.HIGH,
+    idempotency_key="key\nwith a line",
+    on_conflict="replace",
+    unique_for_seconds=0.5,
+    available_at=datetime(2027, 1, 1, tzinfo=UTC),
+    expires_at=datetime(2027, 1, 1, tzinfo=UTC),
+    max_attempts=3,
+    correlation_id="c",
+    traceparent="t",
+    tags=("one", "دو"),
+)
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        {},
+        {"idempotency_key": None, "unique_by": ["a", "b"]},
+        {"available_at": None, "delay_seconds": 0},
+    ],
+)
+def test_a_job_with_every_option_passes(others: dict[str, Any]) -> None:
+    check(dataclasses.replace(FULL, **others))
+
+
+@pytest.mark.parametrize(
+    ("others", "words"),
+    [
+        ({"delay_seconds": 0}, "delay_seconds excludes available_at"),
+        ({"unique_by": "payload"}, "unique_by excludes idempotency_key"),
+        ({"idempotency_key": None}, "unique_for_seconds needs idempotency_key or unique_by"),
+    ],
+)
+def test_an_option_that_would_count_for_nothing_is_refused(
+    others: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(InvalidJobError, match=words):
+        check(dataclasses.replace(FULL, **others))
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,8 @@ def test_text_that_looks_like_an_escape_is_honest_text(honest: str) -> None:
         ({"a": -math.inf}, "$.a is -inf"),
         ({"a": 10**1000}, "$.a is an integer of more than 1000 digits"),
         ({"a": -(10**1000)}, "$.a is an integer of more than 1000 digits"),
+        ({"a b": {"c.d": {'e"[0]': ["\0"]}}}, r"""$."a b"."c.d"."e\"[0]"[0] holds U+0000"""),
+        ({"": {"é-1": "\0"}}, '$."".é-1 holds U+0000'),
         ({"a": {1: 2}}, "$.a has the key 1"),
         ({"a": {None: 2}}, "$.a has the key None"),
         ({"a": b"x"}, "$.a is of type bytes"),

@@ -33,8 +33,8 @@ begin
                case when lane is null then t.lane else hudhud.lane_number(lane) end as of_lane,
                coalesce(max_attempts, t.max_attempts) as attempts_max,
                coalesce(octet_length(tenant_id) between 1 and 200 and on_conflict = 'return_existing', false)
-                   and num_nonnulls(queue, lane, idempotency_key, unique_by, available_at, delay, expires_at, max_attempts,
-                                    correlation_id, traceparent, tags) = 0 as is_plain,
+                   and num_nonnulls(queue, lane, idempotency_key, unique_by, unique_for, available_at, delay, expires_at,
+                                    max_attempts, correlation_id, traceparent, tags) = 0 as is_plain,
                coalesce(jsonb_typeof(payload) = 'object'
                         and (octet_length(payload::text) <= 200 or hudhud.is_readable(payload))
                         and (t.guard is null or payload @@ t.guard)
@@ -51,6 +51,11 @@ begin
         into seen;
     end if;
     if not seen.is_plain then
+        if num_nonnulls(available_at, delay) = 2 then
+            raise exception using errcode = 'HH001', message = 'Give available_at or delay, not both.';
+        elsif unique_for is not null and num_nonnulls(idempotency_key, unique_by) = 0 then
+            raise exception using errcode = 'HH001', message = 'unique_for needs idempotency_key or unique_by.';
+        end if;
         available_at := coalesce(available_at, seen.now + delay);
         perform hudhud.check_options(
             type, version, tenant_id, seen.of_queue, seen.of_lane, idempotency_key, on_conflict, available_at, expires_at,

@@ -27,6 +27,7 @@ declare
     keys text[];
     holders uuid[];
     are_new boolean[];
+    place integer;
     batch record;
 begin
     ids := '{}';
@@ -46,6 +47,15 @@ begin
     if idempotency_keys is not null and cardinality(idempotency_keys) <> amount then
         raise exception using errcode = 'HH001', message = 'idempotency_keys must have as many elements as payloads.';
     end if;
+    if available_at is not null and delays is not null then
+        place := (
+            select min(n) from generate_series(1, amount) n
+            where num_nonnulls(hudhud.pick(available_at, n), hudhud.pick(delays, n)) = 2);
+        if place is not null then
+            raise exception using errcode = 'HH001',
+                message = format('The job at position %s was refused: give available_at or delay, not both.', place);
+        end if;
+    end if;
 
     ids := hudhud.new_ids(amount);
     deduplicated := array_fill(false, array[amount]);
@@ -58,6 +68,17 @@ begin
         keys := array(
             select coalesce(idempotency_keys[p.n], hudhud.unique_key(p.doc, hudhud.json_texts(hudhud.pick(unique_by, p.n))))
             from unnest(payloads) with ordinality p(doc, n) order by p.n);
+    end if;
+    if unique_for is not null then
+        -- A term for all is one for those that have a key; a job's own needs a key of its own.
+        place := (
+            select min(n) from generate_series(1, amount) n
+            where hudhud.pick(unique_for, n) is not null and keys[n] is null
+              and (cardinality(unique_for) = amount or coalesce(num_nonnulls(variadic keys), 0) = 0));
+        if place is not null then
+            raise exception using errcode = 'HH001',
+                message = format('The job at position %s was refused: unique_for needs idempotency_key or unique_by.', place);
+        end if;
     end if;
     if keys is not null then
         perform hudhud.check_keys(keys);

@@ -21,17 +21,17 @@ begin
     loop
         if field.value is null then
             if field.is_needed then
-                return format('$.%s is missing.', field.name);
+                return format('$.%s is missing.', hudhud.json_step(field.name));
             end if;
         elsif not hudhud.has_json_type(field.value, field.types) then
-            return format('$.%s must be %s, not %s.', field.name,
+            return format('$.%s must be %s, not %s.', hudhud.json_step(field.name),
                 replace(trim(both '|' from field.types), '|', ' or '), jsonb_typeof(field.value));
         end if;
     end loop;
     if not is_open then
         select name into extra from jsonb_object_keys(payload) name where name <> all (field_names) limit 1;
         if extra is not null then
-            return format('$.%s is not a field of this type.', extra);
+            return format('$.%s is not a field of this type.', hudhud.json_step(extra));
         end if;
     end if;
     return null;

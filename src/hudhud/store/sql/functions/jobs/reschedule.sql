@@ -1,6 +1,6 @@
 -- Let a job that waits for its time or for a worker become available at another instant.
 -- Parameters: available_at: null for now. actor for the audit; tenant_id as in cancel.
--- Raises: HH001 no such instant, HH006 not there, HH007 runs or has ended.
+-- Raises: HH001 no such instant, or one at which the job will have expired; HH006 not there; HH007 runs or has ended.
 -- Touches: ready, scheduled, waiting, audit.
 create or replace function hudhud.reschedule(
     job_id uuid, available_at timestamptz, actor text, reason text default null, tenant_id text default null)
@@ -13,6 +13,9 @@ declare
 begin
     if not hudhud.is_instant(available_at) then
         raise exception using errcode = 'HH001', message = 'available_at must lie in the years 1 to 9998.';
+    end if;
+    if exists (select from hudhud.job_all j where j.id = job_id and j.expires_at <= available_at) then
+        raise exception using errcode = 'HH001', message = 'available_at must lie before the time at which the job expires.';
     end if;
     select * into place from hudhud.take_place(job_id);
     if place.run is null then

@@ -31,7 +31,9 @@ begin
             if policy = 'return_existing' then
                 return holder.job_id;
             end if;
-            if policy = 'reject' or not hudhud.end_unclaimed(holder.job_id, 'replaced') then
+            -- An effect of which nobody knows must be asked after by its own job. Looked for when nobody can claim it any more;
+            -- what is raised then undoes its end.
+            if policy = 'reject' or not hudhud.end_unclaimed(holder.job_id, 'replaced') or hudhud.has_open_effect(holder.job_id) then
                 -- Whom we waited for has replaced the holder: the key's new job is the one to replace.
                 continue when policy = 'replace' and not exists (
                     select from hudhud.idempotency k

@@ -1,7 +1,8 @@
 -- Take the idempotency keys of a batch, in key order, so that two batches never deadlock.
 -- Parameters: arrays of one length; an element without a key is null in keys.
 -- Returns: per element the id of the job that keeps its key, or null when the new job may be written.
--- Raises: HH001 for what no index row holds; HH003 as take_key, also when a batch names one key twice under reject or replace.
+-- Raises: HH001 for what no index row holds; HH003 as take_key, also when a batch names one key twice under reject or replace;
+--   both with the position.
 -- Touches: idempotency, and with replace as take_key. Called by: enqueue_many.
 create or replace function hudhud.take_keys(
     tenant_ids text[], types text[], keys text[], new_ids uuid[], policies text[], hold_until timestamptz[])
@@ -11,6 +12,7 @@ declare
     holders uuid[] := array_fill(null::uuid, array[cardinality(new_ids)]);
     taken integer;
     is_done boolean;
+    holder text;
     one record;
     place bigint := (
         select min(a.n) from unnest(tenant_ids, types, keys) with ordinality a(tenant_id, type, key, n)
@@ -55,13 +57,19 @@ begin
         holders := array_fill(null::uuid, array[cardinality(new_ids)]);
     end;
 
-    for one in
-        select * from unnest(tenant_ids, types, keys, new_ids, policies, hold_until)
-            with ordinality as a(tenant_id, type, key, id, policy, holds_until, n)
-        where a.key is not null
-        order by a.tenant_id, a.type, a.key, a.id
-    loop
-        holders[one.n] := hudhud.take_key(one.tenant_id, one.type, one.key, one.id, one.policy, one.holds_until);
-    end loop;
+    begin
+        for one in
+            select * from unnest(tenant_ids, types, keys, new_ids, policies, hold_until)
+                with ordinality as a(tenant_id, type, key, id, policy, holds_until, n)
+            where a.key is not null
+            order by a.tenant_id, a.type, a.key, a.id
+        loop
+            holders[one.n] := hudhud.take_key(one.tenant_id, one.type, one.key, one.id, one.policy, one.holds_until);
+        end loop;
+    exception when sqlstate 'HH003' then
+        get stacked diagnostics holder = pg_exception_detail;
+        raise exception using errcode = 'HH003', detail = holder,
+            message = format('The job at position %s was refused: %s', one.n, sqlerrm);
+    end;
     return holders;
 end $$;
