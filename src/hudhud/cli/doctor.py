@@ -133,6 +133,7 @@ def _state(row: Row, workers: list[dict[str, object]]) -> Iterator[Finding]:
         else f"none was seen within {SEEN_SECONDS} s; nothing runs. Start `hudhud worker`.",
     )
     yield _leases(row)
+    yield _effects(row)
     oldest = cast("float | None", row["oldest_transaction_seconds"]) or 0.0
     yield _judge(
         "transactions",
@@ -154,6 +155,17 @@ def _leases(row: Row) -> Finding:
         else "none is overdue",
         "Start a worker; if one runs, look in its log for maintainer, and in pg_stat_activity for"
         " an open transaction that holds them.",
+        is_fine=not number,
+    )
+
+
+def _effects(row: Row) -> Finding:
+    number = cast("int", row["effects_asking"])
+    many = f"{number} or more" if number >= LEASES_MAX else str(number)
+    return _judge(
+        "effects",
+        f"of {many} nobody knows what became" if number else "none waits for an operator",
+        "Ask the provider, then: hudhud effects --unknown, hudhud effects decide ID --as done.",
         is_fine=not number,
     )
 

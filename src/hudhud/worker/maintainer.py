@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from typing_extensions import override
 
 from hudhud.drivers.psycopg import arun
-from hudhud.store import partitions, upkeep
+from hudhud.store import effects, partitions, upkeep
 from hudhud.telemetry import emit
 from hudhud.worker.connection import aconnect
 from hudhud.worker.link import Link
@@ -148,6 +148,8 @@ class Housekeeping:
         try:
             await self._link.run(upkeep.make_partitions(DAYS_AHEAD))
             while await self._link.run(upkeep.prune(ROWS_MAX)) >= ROWS_MAX:
+                continue
+            while await self._link.run(effects.prune_effects(ROWS_MAX)) >= ROWS_MAX:
                 continue
             while (day := await self._link.run(upkeep.day_to_drop())) is not None:
                 if not await self._drop_day(day):

@@ -4,7 +4,7 @@
 -- Returns: one row. clock_seconds_off: how far hudhud.clock() is from the server's own clock, not 0 when a test has set it.
 --   oldest_transaction_seconds: the oldest open transaction that this role can see; sees_all: whether it sees those of others.
 --   partition_days_ahead: for how many more days jobs can be enqueued. leases_overdue: those, and how long the oldest has been
---   over. settings: the policies that all clients share.
+--   over. effects_asking: effects of which only an operator can say what became. settings: the policies that all clients share.
 select
     current_setting('server_version') as server_version,
     current_setting('server_version_num')::integer as server_version_number,
@@ -23,6 +23,13 @@ select
      where worker.seen_at > hudhud.clock() - make_interval(secs => %(seen_seconds)s)) as workers,
     overdue.leases as leases_overdue,
     extract(epoch from hudhud.clock() - overdue.oldest)::double precision as overdue_seconds_max,
+    (select count(*)
+     from (
+         select
+         from hudhud.effect
+         where effect.state in ('intended', 'unknown') and effect.reconcile = 'none' and effect.reconcile_after <= hudhud.clock()
+         limit %(count_max)s
+     ) asking) as effects_asking,
     (select to_jsonb(setting) - 'only_row' from hudhud.setting) as settings
 from (
     select count(*) as leases, min(late.locked_until) as oldest
