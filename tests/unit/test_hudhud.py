@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 import hudhud
-from hudhud import ConfigError, Hudhud
+from hudhud import Hudhud
+from hudhud.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

@@ -1,4 +1,4 @@
-"""For your tests: run jobs in them, set the clock, and crash handlers at every await."""
+"""For your tests: run jobs, set the clock, record effects, and crash handlers at every await."""
 
 from hudhud.testing.clock import Clock, set_clock
 from hudhud.testing.crash import CrashPoint, crash_points
@@ -6,6 +6,7 @@ from hudhud.testing.drain import NeverDrainedError, adrain, drain
 from hudhud.testing.drained import Drained, EndedRun
 from hudhud.testing.expect import EnqueuedJob, aassert_enqueued, assert_enqueued
 from hudhud.testing.inline import Inline, StuckError, inline
+from hudhud.testing.recording import LostReplyError, RecordedCall, Recorder, recording
 
 __all__ = [
     "Clock",
@@ -14,7 +15,10 @@ __all__ = [
     "EndedRun",
     "EnqueuedJob",
     "Inline",
+    "LostReplyError",
     "NeverDrainedError",
+    "RecordedCall",
+    "Recorder",
     "StuckError",
     "aassert_enqueued",
     "adrain",
@@ -22,5 +26,6 @@ __all__ = [
     "crash_points",
     "drain",
     "inline",
+    "recording",
     "set_clock",
 ]

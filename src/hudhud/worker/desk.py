@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from hudhud.store.call import Call
-    from hudhud.worker.provider import AnyProvider
+    from hudhud.worker.provider import AnyProvider, Reached
     from hudhud.worker.run import Run
 
 T = TypeVar("T")
@@ -53,7 +53,7 @@ class Desk(Service):
 
     Attributes:
         state: What the application's lifespan yielded.
-        clients: The opened clients of its providers; effects hand them out, and nobody else.
+        providers: How each provider is reached; effects hand out the clients, and nobody else.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Desk(Service):
         """
         super().__init__("desk")
         self.state: Any = None
-        self.clients: dict[AnyProvider, Any] = {}
+        self.providers: dict[AnyProvider, Reached[Any]] = {}
         self._on_settled = on_settled
         self._loop: asyncio.AbstractEventLoop | None = None
         self._lines: dict[Run, list[dict[str, object]]] = {}

@@ -141,7 +141,7 @@ class Effect(Generic[T]):
         if self.is_done:
             raise _Skip
         self.check()
-        client: T = self._desk.clients[self._provider]
+        client: T = self._desk.providers[self._provider].client
         self._is_handed_out = True
         return client
 
@@ -271,10 +271,12 @@ class Effect(Generic[T]):
 
     def _look_into(self, found: Intended) -> _Steps:
         """Find out what became of an intention whose end nobody recorded."""
-        self._open(time.monotonic() + found.wait_seconds, is_under_way=False)
-        if found.wait_seconds > 0:
+        is_stand_in = self._desk.providers[self._provider].known is not None
+        wait_seconds = 0.0 if is_stand_in else found.wait_seconds
+        self._open(time.monotonic() + wait_seconds, is_under_way=False)
+        if wait_seconds > 0:
             message = f"what became of the effect {self.name} is looked into when it has settled"
-            raise SettlingError(found.wait_seconds, message)
+            raise SettlingError(wait_seconds, message)
         if self._reconcile == "none" and not self._repeats:
             self._run.effects[self.key].held = as_uuid(found.effect_id)
             emit("effect.held", effect_id=as_uuid(found.effect_id), name=self.name)
@@ -407,7 +409,7 @@ class Effect(Generic[T]):
                 await asyncio.sleep(step.seconds)
                 return None
             case _Find():
-                answer = step.finder(self._desk.clients[self._provider], self.key)
+                answer = self._desk.providers[self._provider].ask(step.finder, self.key)
                 return await answer if inspect.isawaitable(answer) else answer
             case _:
                 answer, was_cancelled = await self._desk.ask(step)
@@ -434,7 +436,7 @@ class Effect(Generic[T]):
                 time.sleep(step.seconds)
                 return None
             case _Find():
-                answer = step.finder(self._desk.clients[self._provider], self.key)
+                answer = self._desk.providers[self._provider].ask(step.finder, self.key)
                 return _refuse_awaitable(self.name) if inspect.isawaitable(answer) else answer
             case _:
                 return self._desk.ask_in_thread(step)

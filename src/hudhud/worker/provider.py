@@ -5,16 +5,16 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeAlias, TypeVar, cast
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar, cast
 
 from typing_extensions import TypedDict
 
 from hudhud.errors import ConfigError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Generator
 
 T = TypeVar("T")
 
@@ -41,7 +41,19 @@ class ProviderOptions(TypedDict, Generic[T], total=False):
     settle_seconds: float
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+class Reached(NamedTuple, Generic[T]):
+    """A provider as a worker reaches it: its opened client, or what stands in for it."""
+
+    client: T
+    # Of a stand-in: it knows what became of a key, and what was sent to it has settled at once.
+    known: Callable[[str], Any] | None = None
+
+    def ask(self, finder: Finder[T], key: str) -> Any:  # noqa: ANN401 - the finder's own type
+        """Ask what became of a key."""
+        return finder(self.client, key) if self.known is None else self.known(key)
+
+
+@dataclass(slots=True, eq=False)
 class Provider(Generic[T]):
     """A service outside. Its client is handed out by effects only, so that no call goes unrecorded.
 
@@ -61,6 +73,7 @@ class Provider(Generic[T]):
     reconcile: Offer | Finder[T] = "none"
     send_seconds: float = SEND_SECONDS
     settle_seconds: float = SETTLE_SECONDS
+    _stand_in: Reached[T] | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
@@ -69,6 +82,29 @@ class Provider(Generic[T]):
         check_reconcile(self.reconcile, f"provider {self.name}")
         for word in ("send_seconds", "settle_seconds"):
             check_seconds(getattr(self, word), f"provider {self.name}: {word}")
+
+    @asynccontextmanager
+    async def reached(self) -> AsyncGenerator[Reached[T]]:
+        """Open the client, or give what stands in for it."""
+        if self._stand_in is not None:
+            yield self._stand_in
+            return
+        async with self.open() as client:
+            yield Reached(client)
+
+    @contextmanager
+    def replaced(self, client: T, find: Callable[[str], Any]) -> Generator[None]:
+        """Let something stand in for the service, in tests; see `hudhud.testing.recording`.
+
+        Args:
+            client: What effects hand out inside the block; nothing is opened.
+            find: What is asked after a key, instead of the effects' own functions, and at once.
+        """
+        before, self._stand_in = self._stand_in, Reached(client, find)
+        try:
+            yield
+        finally:
+            self._stand_in = before
 
 
 def opener(function: Callable[[], Any]) -> Callable[[], AbstractAsyncContextManager[Any]]:

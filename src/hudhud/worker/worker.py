@@ -191,7 +191,8 @@ class Worker:
             self._application.lifespan_context()
         )
         for provider in self._application.providers:
-            self.desk.clients[provider] = await self._stack.enter_async_context(provider.open())
+            reached = await self._stack.enter_async_context(provider.reached())
+            self.desk.providers[provider] = reached
 
     async def _register(self) -> None:
         registry = self._application.registry
