@@ -133,6 +133,30 @@ async def test_a_cancellation_that_nobody_asked_for_is_a_crash_like_any(told: To
     assert told.names == ["service.crashed"]
 
 
+async def test_a_task_that_is_cancelled_without_a_stop_runs_again(told: Told) -> None:
+    loop = Loop()
+    loop.start()
+    assert await loop.ready()
+    for task in asyncio.all_tasks():
+        if task.get_name() == "loop":
+            task.cancel()
+    await auntil(lambda: loop.runs > 1)
+    assert await loop.ready()
+    await loop.stop()
+    assert told.names == ["service.crashed"]
+
+
+def test_an_event_loop_that_ends_ends_its_services() -> None:
+    loop = Loop()
+
+    async def leave_it() -> None:
+        loop.start()
+        await loop.ready()
+
+    asyncio.run(leave_it())
+    assert loop.runs == 1
+
+
 async def test_a_stop_ends_the_wait_after_a_crash_at_once() -> None:
     loop = Loop(failures=1, retry_seconds=3600)
     loop.start()

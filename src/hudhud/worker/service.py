@@ -39,6 +39,7 @@ class Service(ABC):
         self.crashes = 0
         self._backoff = backoff or Backoff()
         self._task: asyncio.Task[None] | None = None
+        self._starter: asyncio.Task[object] | None = None
         self._ready = asyncio.Event()
         self._stopping = asyncio.Event()
         self._scopes: set[asyncio.Timeout] = set()
@@ -69,6 +70,7 @@ class Service(ABC):
     def start(self) -> None:
         """Begin `run` in a task of its own; a second call changes nothing."""
         if self._task is None:
+            self._starter = asyncio.current_task()
             self._task = asyncio.get_running_loop().create_task(self._supervise(), name=self.name)
 
     async def ready(self) -> bool:
@@ -162,14 +164,22 @@ class Service(ABC):
         try:
             await self.run()
         except asyncio.CancelledError as error:
-            # Nobody cancelled this task: a cancellation from inside `run` is a crash like any.
+            # Only a stop cancels this task, and an event loop that ends. Otherwise it is a crash
+            # like any: a worker that goes on without one of its loops would hold jobs for ever.
             task = asyncio.current_task()
-            if task is None or task.cancelling():
+            if task is None or (task.cancelling() and self._is_to_end()):
                 raise
+            while task.cancelling():
+                task.uncancel()
             return error
         except Exception as error:  # noqa: BLE001 - whatever it is, it is reported and run again
             return error
         return None
+
+    def _is_to_end(self) -> bool:
+        """Whether a stop was asked for, or whoever started this is over itself."""
+        starter = self._starter
+        return self.is_stopping or starter is None or starter.done() or starter.cancelling() > 0
 
     async def _recover(self, error: BaseException) -> None:
         self.crashes += 1
