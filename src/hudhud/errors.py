@@ -63,6 +63,17 @@ class EffectMismatchError(HudhudError):
     """The effect's key was used for another request. Give each request a key of its own."""
 
 
+class InvalidEventError(HudhudError):
+    """The event cannot be accepted as given. Correct what the message names."""
+
+
+class RestoredCopyError(HudhudError):
+    """This database is a copy, and its events may be routed elsewhere. See `hudhud events rebase`.
+
+    A restored dump holds cursors that speak of another server's transactions.
+    """
+
+
 class SchemaError(HudhudError):
     """The database's schema does not fit this version. Run `hudhud migrate`, or update hudhud."""
 
@@ -200,6 +211,8 @@ BY_SQLSTATE: Mapping[str, type[HudhudError]] = {
     "HH007": MoveRefusedError,
     "HH008": SchemaError,
     "HH009": EffectMismatchError,
+    "HH010": RestoredCopyError,
+    "HH011": InvalidEventError,
 }
 _MISSING = frozenset({"3F000", "42883"})  # invalid_schema_name, undefined_function
 _INSUFFICIENT_PRIVILEGE = "42501"

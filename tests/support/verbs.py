@@ -31,13 +31,17 @@ declare
     of_name text;
 begin
     foreach of_name in array array[
-        'api_key', 'audit', 'cancel_request', 'effect', 'idempotency', 'job', 'job_kept',
-        'job_type', 'lease', 'log', 'log_kept', 'outcome', 'outcome_kept', 'queue', 'range',
-        'range_new', 'ready', 'scheduled', 'setting', 'waiting', 'worker']
+        'api_key', 'audit', 'cancel_request', 'database_epoch', 'effect', 'event',
+        'event_aggregate', 'event_type', 'idempotency', 'job', 'job_kept', 'job_type', 'lease',
+        'log', 'log_kept', 'outcome', 'outcome_kept', 'queue', 'range', 'range_new', 'ready',
+        'relay_state', 'scheduled', 'setting', 'subscription', 'subscription_cursor', 'waiting',
+        'worker']
     loop
         execute format('delete from hudhud.%I', of_name);
     end loop;
     insert into hudhud.setting default values;
+    insert into hudhud.database_epoch default values;
+    insert into hudhud.relay_state default values;
 end $$
 """
 

@@ -1,7 +1,7 @@
 -- The contract of a payload as one JSON path predicate: the quick look of every enqueue. It is true of a payload whose fields
 -- are there and of their types; what it is not true of, payload_problem looks at again.
 -- Parameters: as job_type keeps them. Returns: null for a contract without fields.
--- Called by: announce.
+-- Called by: announce, announce_events.
 create or replace function hudhud.payload_guard(field_names text[], field_types text[], field_needed boolean[])
 returns jsonpath language sql immutable parallel safe
 set search_path = pg_catalog, pg_temp as $$

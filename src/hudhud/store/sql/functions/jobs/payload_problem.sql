@@ -1,7 +1,7 @@
 -- What is wrong with a payload by the contract that its type announced.
 -- Parameters: the contract as job_type keeps it; bytes_max for the payload's JSON text.
 -- Returns: null when nothing is, else one sentence that names the JSON path.
--- Called by: refuse_payload.
+-- Called by: refuse_payload, refuse_event.
 create or replace function hudhud.payload_problem(
     payload jsonb, field_names text[], field_types text[], field_needed boolean[], is_open boolean)
 returns text language plpgsql immutable parallel safe

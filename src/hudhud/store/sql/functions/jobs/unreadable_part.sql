@@ -1,6 +1,6 @@
 -- What of a document no worker could read back: PostgreSQL keeps it, other readers do not.
 -- Returns: words for the first such part, null when there is none.
--- Called by: refuse_payload.
+-- Called by: refuse_payload, refuse_event.
 create or replace function hudhud.unreadable_part(doc jsonb)
 returns text language sql immutable parallel safe
 return case
