@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from bench.chaos.worker import Place
+    from bench.chaos.place import Place
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 END_SECONDS_MAX: Final = 20.0
@@ -25,15 +25,11 @@ class Births:
         RuntimeError: From any method, when the nursery has ended by itself.
     """
 
-    def __init__(self, place: Place) -> None:
-        """Start it; what it and the workers say goes to `workers.log` of the run's directory."""
-        with (place.directory / "workers.log").open("ab") as log:
+    def __init__(self, directory: Path) -> None:
+        """Start it; what it and its children say goes to `workers.log` of a directory."""
+        with (directory / "workers.log").open("ab") as log:
             self._process = subprocess.Popen(
-                [
-                    sys.executable,
-                    *("-m", "bench.chaos.nursery"),
-                    *(str(place.directory), place.dsn, str(place.workers)),
-                ],
+                [sys.executable, "-m", "bench.chaos.nursery"],
                 bufsize=0,
                 cwd=ROOT,
                 stdin=subprocess.PIPE,
@@ -43,9 +39,9 @@ class Births:
             )
         self._unread = b""
 
-    def start(self, slot: int, lease_seconds: int) -> None:
-        """Order a worker; the news will tell its pid."""
-        self._order(start=slot, lease_seconds=lease_seconds)
+    def start(self, place: Place, slot: int, *, lease_seconds: int) -> None:
+        """Order a process for a slot; the news will tell its pid."""
+        self._order(start=slot, lease_seconds=lease_seconds, place=place.text())
 
     def bury(self, pid: int) -> None:
         """Let go of a pid that has ended; the news will tell its exit code."""
@@ -75,7 +71,7 @@ class Births:
             self._process.wait()
             self._process.stdout.close()
 
-    def _order(self, **words: int) -> None:
+    def _order(self, **words: int | str) -> None:
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(json.dumps(words).encode() + b"\n")

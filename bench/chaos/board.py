@@ -28,6 +28,11 @@ class Field(IntEnum):
     WORKING = 6  # handlers that run now
     TRANSACTING = 7
     FINISHING = 8
+    CALLING = 9  # effects that are under way now
+    SENDING = 10  # of those, so many between their last check and the first byte
+    FIRED = 11  # failpoints that did something, so far
+    ARMED = 12  # the harness's order: a failpoint's number, from 1; 0 for none
+    ACTION = 13  # and what is to happen there
 
 
 _AS_FIELD: Final = {
@@ -35,6 +40,8 @@ _AS_FIELD: Final = {
     Window.WORKING: Field.WORKING,
     Window.TRANSACTING: Field.TRANSACTING,
     Window.FINISHING: Field.FINISHING,
+    Window.CALLING: Field.CALLING,
+    Window.SENDING: Field.SENDING,
 }
 _FIELDS: Final = 16  # two cache lines, so that no two workers write to one
 _BYTES: Final = 8
@@ -42,7 +49,7 @@ _LOW_BITS: Final = (1 << 64) - 1
 
 
 class Slot:
-    """The board of one worker. It writes; whoever else has the file open reads."""
+    """The board of one process. It writes; whoever else has the file open reads."""
 
     def __init__(self, numbers: memoryview) -> None:
         self._numbers = numbers
@@ -64,6 +71,19 @@ class Slot:
             yield
         finally:
             self.add(field, -1)
+
+    def order(self, point: int, action: int) -> None:
+        """Say what is to happen at which failpoint; the one thing that another process writes."""
+        self._numbers[Field.ACTION] = action
+        self._numbers[Field.ARMED] = point
+
+    def take_order(self, point: int) -> bool:
+        """Take the order for a point, once; return whether it was there."""
+        with self._lock:
+            is_ours = self._numbers[Field.ARMED] == point
+            if is_ours:
+                self._numbers[Field.ARMED] = 0
+            return is_ours
 
     def clear(self) -> None:
         """Begin anew, as a new process does."""

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Final
 
-from bench.chaos.births import Births
 from bench.chaos.board import Board, Field
-from bench.chaos.worker import BOARD
+from bench.chaos.place import BOARD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from uuid import UUID
 
+    from bench.chaos.births import Births
     from bench.chaos.board import Slot
-    from bench.chaos.worker import Place
+    from bench.chaos.place import Place
 
 LEASE_SECONDS: Final = (1, 2)  # of every other worker
 TURN_SECONDS: Final = 0.01
@@ -37,6 +37,21 @@ class State(Enum):
     FROZEN = auto()
     DYING = auto()
     STOPPING = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Freeze:
+    """A process that stood still: from when to when, and in the middle of what.
+
+    Attributes:
+        sending: So many calls stood between their last check and the first byte.
+        stopped_at, thawed_at: Monotonic seconds; the latter infinite for one that was killed.
+    """
+
+    pid: int
+    sending: int
+    stopped_at: float
+    thawed_at: float = float("inf")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +76,7 @@ class Member:
         until: Monotonic second at which a frozen one is thawed, a stopping one must have ended,
             an absent one is started.
         death: Of the process before this one.
+        may_die: Whether a failpoint was told to kill it.
     """
 
     number: int
@@ -69,6 +85,7 @@ class Member:
     state: State = State.ABSENT
     until: float = 0.0
     death: Death | None = None
+    may_die: bool = False
 
     @property
     def lease_seconds(self) -> int:
@@ -83,12 +100,18 @@ class Fleet:
         unexpected: What happened to workers that nobody did to them; a verdict in itself.
     """
 
-    def __init__(self, place: Place) -> None:
-        """Start the nursery; the workers follow with the first `tend`."""
-        board = Board(place.directory / BOARD, place.workers)
-        self.members = [Member(number, board.slot(number)) for number in range(place.workers)]
+    def __init__(self, place: Place, births: Births) -> None:
+        """Make it; the workers come with the first `tend`.
+
+        Args:
+            place: Where they live.
+            births: Bears them; of one fleet at a time.
+        """
+        board = Board(place.directory / BOARD, place.slots)
+        self.members = [Member(number, board.slot(number)) for number in range(place.slots)]
         self.unexpected: list[str] = []
-        self._births = Births(place)
+        self.place = place
+        self._births = births
         self._settled_before = 0  # by processes that are gone
         self._is_closing = False
 
@@ -146,11 +169,19 @@ class Fleet:
         self._is_closing = True
         for member in self.ready:
             self.stop(member)
-        self.wait(lambda: all(one.state is State.ABSENT for one in self.members), STOP_SECONDS_MAX)
+        self.wait(self._is_empty, STOP_SECONDS_MAX)
 
-    def close(self) -> None:
-        """End whatever is left."""
-        self._births.close()
+    def end_all(self) -> None:
+        """Kill whoever is left, and wait until they are gone; nobody takes their places."""
+        self._is_closing = True
+        for member in self.members:
+            if member.pid:
+                os.kill(member.pid, signal.SIGKILL)
+                member.state = State.DYING
+        self.wait(self._is_empty, DEATH_SECONDS_MAX)
+
+    def _is_empty(self) -> bool:
+        return all(one.state is State.ABSENT for one in self.members)
 
     def _hear(self, news: Mapping[str, int]) -> None:
         if "born" in news:
@@ -167,12 +198,14 @@ class Fleet:
         member.death = Death(slot.worker_id, slot.ends_runs)
         failed_to_start = member.state is State.STARTING and not slot[Field.READY]
         stopped_in_order = member.state is State.STOPPING and code == 0
-        if not (failed_to_start or stopped_in_order or member.state is State.DYING):
+        was_killed = member.state is State.DYING or (member.may_die and code == -signal.SIGKILL)
+        if not (failed_to_start or stopped_in_order or was_killed):
             words = f"worker {member.number} ended with {code} while {member.state.name.lower()}"
             self.unexpected.append(words)
         self._settled_before += slot[Field.SETTLED]
         slot.clear()
         member.pid = 0
+        member.may_die = False
         member.state = State.ABSENT
         member.until = time.monotonic() + (RESTART_SECONDS if failed_to_start else 0)
 
@@ -180,7 +213,7 @@ class Fleet:
         is_due = now >= member.until
         match member.state:
             case State.ABSENT if is_due and not self._is_closing:
-                self._births.start(member.number, member.lease_seconds)
+                self._births.start(self.place, member.number, lease_seconds=member.lease_seconds)
                 member.state = State.STARTING
             case State.STARTING if member.slot[Field.READY]:
                 member.state = State.READY

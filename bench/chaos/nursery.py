@@ -2,9 +2,9 @@
 
 It speaks lines of JSON over its standard input and output:
 
-    {"start": slot, "lease_seconds": n}  →  {"born": slot, "pid": n}
+    {"start": slot, "lease_seconds": n, "place": place}  →  {"born": slot, "pid": n}
     {"gone": pid}: it has ended; nobody else gets its pid before
-    {"bury": pid}                        →  {"buried": pid, "code": n}
+    {"bury": pid}                                        →  {"buried": pid, "code": n}
 
 When its input ends it kills what is left and ends. It has no threads, so a fork is safe.
 """
@@ -21,7 +21,8 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench.chaos.worker import Place, work
+from bench.chaos.place import Place
+from bench.chaos.worker import work
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,8 +36,7 @@ _CHUNK = 65_536
 class Nursery:
     """The server's side."""
 
-    def __init__(self, place: Place) -> None:
-        self._place = place
+    def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()
         self._selector.register(_ORDERS, selectors.EVENT_READ)
         # Every child holds one end; it reads the end of the other when we are gone.
@@ -76,7 +76,7 @@ class Nursery:
                 self._bury(order["bury"])
         return bool(chunk)
 
-    def _bear(self, order: Mapping[str, int]) -> None:
+    def _bear(self, order: Mapping[str, Any]) -> None:
         ends, held = os.pipe()
         pid = os.fork()
         if pid == 0:
@@ -92,7 +92,7 @@ class Nursery:
         _, status = os.waitpid(pid, 0)
         _tell(buried=pid, code=os.waitstatus_to_exitcode(status))
 
-    def _live(self, order: Mapping[str, int]) -> None:
+    def _live(self, order: Mapping[str, Any]) -> None:
         """Be the child, to the end of the process."""
         code = 1
         try:
@@ -100,7 +100,7 @@ class Nursery:
             with Path(os.devnull).open("rb") as nothing:
                 os.dup2(nothing.fileno(), _ORDERS)
             work(
-                self._place,
+                Place.of(order["place"]),
                 order["start"],
                 lease_seconds=order["lease_seconds"],
                 life_line=self._life_line,
@@ -118,10 +118,9 @@ def _tell(**news: int) -> None:
 
 
 def main() -> None:
-    """Read the arguments and serve."""
-    directory, dsn, workers = sys.argv[1:]
+    """Serve."""
     gc.freeze()  # what was imported stays shared with the children
-    Nursery(Place(Path(directory), dsn, int(workers))).serve()
+    Nursery().serve()
 
 
 if __name__ == "__main__":

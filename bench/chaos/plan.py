@@ -26,6 +26,8 @@ class Window(StrEnum):
     WORKING = "working"  # handlers run
     TRANSACTING = "transacting"  # between the fence and the commit of ctx.transaction()
     FINISHING = "finishing"  # a finish is at the server
+    CALLING = "calling"  # an effect is under way: intended, called or about to be recorded
+    SENDING = "sending"  # between the last check and the first byte
     COMMITTING = "committing"  # a producer's commit is at the server
 
 

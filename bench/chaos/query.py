@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 def install(dsn: str) -> None:
     """Install the record in a database that has hudhud's schema."""
     with connect(dsn) as connection:
-        connection.execute(_sql("record"))
+        for name in ("record", "failpoint"):
+            connection.execute(_sql(name))
 
 
 def rows(

@@ -52,6 +52,19 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
+class EffectOutside:
+    """One effect in the world outside, as hudhud knows it in the end; see `hudhud.effect`."""
+
+    key: str
+    state: str
+    sends: int
+    job_id: UUID
+    result: object = None
+    code: str | None = None
+    reconcile: str = "queryable"
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
     """All that is judged of the database.
 
@@ -61,6 +74,7 @@ class Record:
         effects: One (job, run) for each row that a handler committed.
         intents: Numbers of the intents that producers committed.
         left_over: Rows that a drained queue must not have, by table.
+        outside: What hudhud knows of the world outside.
     """
 
     entries: Sequence[Entry] = ()
@@ -68,6 +82,7 @@ class Record:
     effects: Sequence[tuple[UUID, int]] = ()
     intents: frozenset[int] = frozenset()
     left_over: Mapping[str, int] = field(default_factory=dict[str, int])
+    outside: Sequence[EffectOutside] = ()
 
 
 def read(dsn: str) -> Record:
@@ -78,6 +93,7 @@ def read(dsn: str) -> Record:
         [(job_id, run) for job_id, run in query.rows(dsn, "effects")],
         frozenset(number for (number,) in query.rows(dsn, "intents")),
         left_over(dsn),
+        [EffectOutside(*row) for row in query.rows(dsn, "effects_outside")],
     )
 
 

@@ -6,15 +6,16 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from bench.chaos.verdict import Breach, restarts, timeline
+from bench.chaos.finding import Breach
+from bench.chaos.verdict import restarts, timeline
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from bench.chaos.answers import Answers
     from bench.chaos.director import Tally
+    from bench.chaos.finding import Finding
     from bench.chaos.record import Record
-    from bench.chaos.verdict import Finding
 
 IN_FLIGHT_SHARE_MIN: Final = 0.8
 _TOLD_MAX: Final = 10

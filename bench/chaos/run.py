@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING, Final
 from bench.chaos import record as records
 from bench.chaos import verdict
 from bench.chaos.answers import Answers
+from bench.chaos.births import Births
+from bench.chaos.bookkeeper import Bookkeeper
 from bench.chaos.director import Director
 from bench.chaos.fleet import Fleet
 from bench.chaos.load import Load
+from bench.chaos.place import TELEMETRY, Place
 from bench.chaos.plan import plan
 from bench.chaos.report import Report
 from bench.chaos.server import Server
-from bench.chaos.worker import TELEMETRY, Place
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -48,6 +50,11 @@ class Options:
     workers: int = 4
     directory: Path | None = None
 
+    @property
+    def dedups(self) -> bool:
+        """Whether the ledger acts upon a key once; in half of all runs it knows nothing again."""
+        return self.seed % 2 == 0
+
 
 def run(options: Options) -> Report:
     """Do it.
@@ -59,8 +66,10 @@ def run(options: Options) -> Report:
     with (
         _place(options.directory) as directory,
         Server(directory / "server") as server,
-        closing(Fleet(Place(directory, server.dsn, options.workers))) as fleet,
+        Bookkeeper(directory, seed=options.seed, dedups=options.dedups) as book,
+        closing(Births(directory)) as births,
     ):
+        fleet = Fleet(Place(directory, server.dsn, options.workers, book.port), births)
         answers = Answers()
         director = Director(server, fleet, answers)
         director.await_fleet()

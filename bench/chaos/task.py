@@ -17,7 +17,10 @@ EFFECT: Final = "chaos.effect"  # async; its effect is a row written in ctx.tran
 EFFECT_THREAD: Final = "chaos.effect_thread"
 PLAIN: Final = "chaos.plain"  # async; its end is all there is of it
 PLAIN_THREAD: Final = "chaos.plain_thread"
+OUTSIDE: Final = "chaos.outside"  # async; its effects are acts of the ledger
+OUTSIDE_THREAD: Final = "chaos.outside_thread"
 WITH_EFFECT: Final = frozenset({EFFECT, EFFECT_THREAD})
+WITH_ACTS: Final = frozenset({OUTSIDE, OUTSIDE_THREAD})
 _SNOOZE_SECONDS: Final = 0.2
 _AFTER_SECONDS: Final = 0.1
 
@@ -33,9 +36,12 @@ class Task:
         linger_ms: and how long between its effect and the commit.
         snoozes: So many runs at the beginning snooze.
         failures: So many attempts fail before anything was written,
-        breaks: and so many more inside the transaction, after its effect was.
+        breaks: and so many more after their effect.
         dies: 1 when it fails for good at its first attempt that comes so far.
         children: Jobs that it enqueues in its transaction.
+        acts: Effects in the world outside, one after another.
+        gap_ms: How long each stands still between its last check and the first byte.
+        offer: What the ledger offers to who does not know: `find`, `dedups` or `none`.
     """
 
     number: int
@@ -47,11 +53,19 @@ class Task:
     breaks: int = 0
     dies: int = 0
     children: int = 0
+    acts: int = 0
+    gap_ms: int = 0
+    offer: str = "find"
 
     @property
     def end(self) -> str:
         """The only outcome that its last run may have."""
         return "fail" if self.dies else "succeed"
+
+    @property
+    def act_names(self) -> list[str]:
+        """The names of its effects outside."""
+        return [f"act-{place}" for place in range(1, self.acts + 1)]
 
     def job(self, type: str, **options: Any) -> NewJob:  # noqa: A002, ANN401 - as NewJob has them
         """Return it as a job of a type."""
@@ -78,10 +92,10 @@ class Task:
             message = f"attempt {ctx.attempt} fails, as planned"
             raise RuntimeError(message)
 
-    def break_inside(self, ctx: Context) -> None:
-        """Fail after the effect was written, where this attempt is to."""
+    def break_after(self, ctx: Context) -> None:
+        """Fail after the effect, where this attempt is to; in a transaction it is undone."""
         if self.failures < ctx.attempt <= self.failures + self.breaks:
-            message = f"attempt {ctx.attempt} breaks its transaction, as planned"
+            message = f"attempt {ctx.attempt} breaks after its effect, as planned"
             raise RuntimeError(message)
 
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from enum import StrEnum
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
+from bench.chaos.finding import Breach, Finding
 from bench.chaos.record import FINAL
 from bench.chaos.task import WITH_EFFECT
 
@@ -24,30 +24,6 @@ if TYPE_CHECKING:
 _RESCUE: Final = "rescue"
 # Whatever ends a run that a worker holds; the others end jobs that nobody has claimed.
 _UNDER_A_LEASE: Final = frozenset({"finish", "settle", _RESCUE})
-
-
-class Breach(StrEnum):
-    """What can be found."""
-
-    LOST = "lost"  # enqueued by a commit, and without an end
-    DOUBLED = "doubled"  # more than one effect of a job, or job of an intent
-    STALE_FINISH = "stale_finishes"  # an end accepted for a run whose lease another took away
-    OVERLAP = "overlaps"  # two leases that held one job at once
-    TORN = "torn"  # half of what one transaction wrote
-    GHOST = "ghosts"  # something of a transaction that was rolled back
-    WRONG_END = "wrong_ends"  # another end than the job's own
-    GAP = "gaps"  # runs that are not 1 to n, or not exactly one final outcome at n
-    EARLY_RESCUE = "early_rescues"  # a lease that had not run out
-    LEFT_OVER = "left_over"  # a row in ready, scheduled, waiting or lease after the drain
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that must not be, in words, and the job that it is about."""
-
-    breach: Breach
-    words: str
-    job_id: UUID | None = None
 
 
 @dataclass(slots=True)

@@ -6,14 +6,15 @@ import asyncio
 import json
 import os
 import signal
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
 import uvloop
 
+from bench.chaos import armed
 from bench.chaos.application import QUEUES, Chores
 from bench.chaos.board import Board, Field
+from bench.chaos.place import BOARD, TELEMETRY
 from hudhud import telemetry
 from hudhud.config import WorkerConfig
 from hudhud.worker.link import Link
@@ -23,23 +24,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
+    from bench.chaos.armed import Action
     from bench.chaos.board import Slot
+    from bench.chaos.place import Place
     from hudhud.store.call import Call
 
-BOARD: Final = "board"
-TELEMETRY: Final = "telemetry.jsonl"
 STOP_SECONDS: Final = 3.0
 _QUIET: Final = frozenset({"run.finished", "claimer.busy"})
 _SHOWN: Final = {"claim": Field.CLAIMING, "finish": Field.FINISHING}
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a worker finds its world: the run's directory, the database, the size of the fleet."""
-
-    directory: Path
-    dsn: str
-    workers: int
 
 
 def work(place: Place, number: int, *, lease_seconds: int, life_line: int) -> None:
@@ -54,9 +46,11 @@ def work(place: Place, number: int, *, lease_seconds: int, life_line: int) -> No
     Raises:
         psycopg.OperationalError: The database is away at the start.
     """
-    slot = Board(place.directory / BOARD, place.workers).slot(number)
+    slot = Board(place.directory / BOARD, place.slots).slot(number)
     slot.clear()
-    telemetry.subscribe(_Teller(place.directory / TELEMETRY, slot, number))
+    teller = _Teller(place.directory / TELEMETRY, slot, number)
+    telemetry.subscribe(teller)
+    armed.obey(slot, teller.tell_fired)
     _show_statements(slot)
     config = WorkerConfig(
         queues=QUEUES,
@@ -66,7 +60,8 @@ def work(place: Place, number: int, *, lease_seconds: int, life_line: int) -> No
         lease_seconds=lease_seconds,
         stop_seconds=STOP_SECONDS,
     )
-    uvloop.run(_work(Chores(slot), place.dsn, config, life_line=life_line))
+    chores = Chores(slot, ledger_port=place.ledger_port, number=number)
+    uvloop.run(_work(chores, place.dsn, config, life_line=life_line))
 
 
 async def _work(chores: Chores, dsn: str, config: WorkerConfig, *, life_line: int) -> None:
@@ -91,8 +86,15 @@ class _Teller:
             assert isinstance(worker_id, UUID)
             self._slot.be_ready(worker_id)
         if event not in _QUIET:
-            told = {"event": event, "worker": self._number, **fields}
-            os.write(self._file, json.dumps(told, default=repr).encode() + b"\n")
+            self._tell(event, **fields)
+
+    def tell_fired(self, point: str, action: Action) -> None:
+        """Write down that a failpoint does something now."""
+        self._tell("failpoint.fired", point=point, action=action)
+
+    def _tell(self, event: str, **fields: object) -> None:
+        told = {"event": event, "worker": self._number, **fields}
+        os.write(self._file, json.dumps(told, default=repr).encode() + b"\n")
 
 
 def _show_statements(slot: Slot) -> None:

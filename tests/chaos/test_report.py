@@ -8,8 +8,8 @@ from uuid import uuid4
 import pytest
 
 from bench.chaos.director import Tally
+from bench.chaos.finding import Breach, Finding
 from bench.chaos.report import Report
-from bench.chaos.verdict import Breach, Finding
 from tests.support.histories import History
 
 NEEDED = {
