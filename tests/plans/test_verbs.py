@@ -39,7 +39,7 @@ BLOCKS_A_JOB: Final = {
 }
 
 # Tables that grow with the work. The others have a row per worker, lease, queue or request.
-LARGE: Final = ("job", "ready", "scheduled", "outcome", "idempotency", "range", "log")
+LARGE: Final = ("job", "ready", "scheduled", "outcome", "idempotency", "range", "log", "effect")
 
 _DAYS: Final = """
 do $$
@@ -93,6 +93,13 @@ from new order by id;
 insert into hudhud.idempotency (tenant_id, use, type, key, shard, job_id, created_at)
 select tenant_id, 'enqueue', type, idempotency_key, 0, id, created_at from hudhud.job;
 
+insert into hudhud.effect (
+    id, tenant_id, key, shard, name, provider, reconcile, fingerprint, root_id, job_id, run, state,
+    sends, send_before, reconcile_after, created_at, updated_at)
+select id, tenant_id, id || ':pay', 0, 'pay', 'bank', 'none', 'f', id, id, 1, 'done', 1, created_at,
+       created_at, created_at, created_at
+from hudhud.job;
+
 -- Five in seven have ended, after a retry each; one is ready, mixed over the days; one scheduled.
 insert into hudhud.outcome (
     job_id, run, shard, attempt, worker_id, claimed_at, finished_at, outcome)
@@ -114,7 +121,7 @@ from unnest(array['acme', 'late'] || array(select 't' || n from generate_series(
 
 @pytest.fixture(scope="module")
 def sessions(server: Server) -> Iterator[tuple[Verbs, Verbs]]:
-    """Give a session whose plans were made on empty tables, and one that came later."""
+    """Give a session whose plans were made on empty tables, and one whose were made on full ones."""
     dsn = server.create(f"plans_{uuid.uuid4().hex}")
     with (
         psycopg.connect(dsn, autocommit=True, prepare_threshold=None) as early,
@@ -124,12 +131,13 @@ def sessions(server: Server) -> Iterator[tuple[Verbs, Verbs]]:
         early.execute(_NO_ANALYZE.encode())
         cache_plans(Verbs(early))
         late.execute((_FILL % (DAYS_BACK, JOBS_A_DAY)).encode())
+        cache_plans(Verbs(late))
         yield Verbs(early), Verbs(late)
     server.drop(dsn.split("?")[0].rsplit("/", 1)[-1])
 
 
 def cache_plans(db: Verbs) -> None:
-    """Use each verb on all but empty tables, often enough that plpgsql keeps a generic plan."""
+    """Use each verb often enough that plpgsql keeps a generic plan; making one costs more blocks."""
     with db.connection.transaction(force_rollback=True):
         for _ in range(7):
             for verb in VERBS.values():
@@ -199,6 +207,26 @@ def survivor(db: Verbs) -> None:
     )
 
 
+def intended(db: Verbs) -> Value:
+    return db.answer("intend", **intention(claimed(db))).effect_id
+
+
+def intention(claim: Row) -> dict[str, Value]:
+    return {
+        "lease_id": claim.lease_id,
+        "place": 1,
+        "tenant_id": "fresh",
+        "key": "new",
+        "name": "pay",
+        "provider": "bank",
+        "reconcile": "none",
+        "fingerprint": "f",
+        "root_id": claim.job_ids[0],
+        "send_seconds": 10.0,
+        "settle_seconds": 10.0,
+    }
+
+
 def running(db: Verbs) -> Value:
     return claimed(db).job_ids[0]
 
@@ -241,6 +269,13 @@ CALLS: Final[dict[str, tuple[Callable[[Verbs], Row], str, Callable[[Row], dict[s
         "reschedule",
         lambda job_id: {"job_id": job_id, "available_at": None, "actor": "ann"},
     ),
+    "intend": (claimed, "intend", intention),
+    "close an effect": (
+        intended,
+        "close_effect",
+        lambda effect_id: {"effect_id": effect_id, "sends": 1, "state": "done"},
+    ),
+    "prune no effects": (nothing, "prune_effects", lambda _: {"max_rows": 1_000}),
     "beat": (running, "beat", lambda _: {"worker_id": WORKER}),
     "prune nothing": (nothing, "prune", lambda _: {"max_rows": 1_000}),
     "ranges that are known": (nothing, "ranges", lambda _: {"queue": "default", "after": 10**9}),
