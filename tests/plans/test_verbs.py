@@ -121,7 +121,7 @@ from unnest(array['acme', 'late'] || array(select 't' || n from generate_series(
 
 @pytest.fixture(scope="module")
 def sessions(server: Server) -> Iterator[tuple[Verbs, Verbs]]:
-    """Give a session whose plans were made on empty tables, and one whose were made on full ones."""
+    """Give a session with plans made on empty tables, and one with plans made on full ones."""
     dsn = server.create(f"plans_{uuid.uuid4().hex}")
     with (
         psycopg.connect(dsn, autocommit=True, prepare_threshold=None) as early,
@@ -137,7 +137,7 @@ def sessions(server: Server) -> Iterator[tuple[Verbs, Verbs]]:
 
 
 def cache_plans(db: Verbs) -> None:
-    """Use each verb often enough that plpgsql keeps a generic plan; making one costs more blocks."""
+    """Use each verb until plpgsql keeps a generic plan; making one costs more blocks."""
     with db.connection.transaction(force_rollback=True):
         for _ in range(7):
             for verb in VERBS.values():
