@@ -28,35 +28,26 @@ class EffectState(StrEnum):
 
 OPEN: Final = frozenset({EffectState.INTENDED, EffectState.UNKNOWN})
 
+_OF_OPEN: Final[Mapping[str, EffectState]] = MappingProxyType(
+    {
+        "meet": EffectState.UNKNOWN,
+        "send_again": EffectState.INTENDED,
+        "record_done": EffectState.DONE,
+        "record_not_done": EffectState.NOT_DONE,
+        "record_unknown": EffectState.UNKNOWN,
+        "decide_done": EffectState.DONE,
+        "decide_not_done": EffectState.NOT_DONE,
+    }
+)
 EFFECT_MOVES: Final[Mapping[EffectState, Mapping[str, EffectState]]] = MappingProxyType(
     {
-        EffectState.INTENDED: MappingProxyType(
-            {
-                "record_done": EffectState.DONE,
-                "record_not_done": EffectState.NOT_DONE,
-                "record_unknown": EffectState.UNKNOWN,
-                "meet": EffectState.UNKNOWN,
-                "send_again": EffectState.INTENDED,
-                "decide_done": EffectState.DONE,
-                "decide_not_done": EffectState.NOT_DONE,
-            }
-        ),
-        EffectState.UNKNOWN: MappingProxyType(
-            {
-                "record_done": EffectState.DONE,
-                "record_not_done": EffectState.NOT_DONE,
-                "record_unknown": EffectState.UNKNOWN,
-                "meet": EffectState.UNKNOWN,
-                "send_again": EffectState.INTENDED,
-                "decide_done": EffectState.DONE,
-                "decide_not_done": EffectState.NOT_DONE,
-            }
-        ),
+        EffectState.INTENDED: _OF_OPEN,
+        EffectState.UNKNOWN: _OF_OPEN,
         EffectState.DONE: MappingProxyType({"meet": EffectState.DONE}),
         EffectState.NOT_DONE: MappingProxyType({"meet": EffectState.INTENDED}),
     }
 )
-"""State → move → state. `meet` is a run that comes to the effect, by whatever key it has."""
+"""State → move → state. `meet`: a run comes to the effect; `send_again`: it has looked into it."""
 
 
 def fingerprint(provider: str, request: str) -> str:
