@@ -325,6 +325,18 @@ def test_a_waiting_job_with_an_open_effect_is_cancelled_by_request(db: Verbs) ->
     assert db.status(job).status == "cancelled"
 
 
+def test_a_correction_waits_until_it_is_known_what_became_of_the_old_effects(db: Verbs) -> None:
+    claim = claimed(db)
+    job = claim.job_ids[0]
+    found = intend(db, claim)
+    db.end(claim, "fail")
+    words = {"job_id": job, "payload": {"a": 1}, "actor": "ann", "reason": "mended"}
+    with db.refused("HH007", "hudhud effects"):
+        db.answer("resubmit", **words)
+    assert close(db, found, "not_done")
+    assert db.answer("resubmit", **words) is not None
+
+
 def test_closed_effects_go_when_no_job_can_carry_their_key(clocked: Verbs) -> None:
     job = clocked.enqueue()
     claim = clocked.claim_one()

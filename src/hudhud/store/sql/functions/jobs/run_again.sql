@@ -25,6 +25,11 @@ begin
         where a.subject = dead_id::text and a.action in ('job.replay', 'job.resubmit')) then
         raise exception using errcode = 'HH007', message = format('Job %s has been run again already.', dead_id);
     end if;
+    -- A correction has effects of its own: whoever makes one must know what became of the old ones.
+    if corrected is not null and hudhud.has_open_effect(dead_id) then
+        raise exception using errcode = 'HH007', message = format(
+            'Nobody knows what became of an effect of job %s. Decide about it first: hudhud effects --unknown.', dead_id);
+    end if;
     if corrected is not null then
         perform hudhud.refuse_payload(dead.type, dead.version, corrected);
     end if;
