@@ -19,6 +19,8 @@ class Answers:
         unknown: Its commit broke: it may have happened or not.
         undone: It was rolled back, or failed before the commit: it must not have happened.
         committing: How many commits are at the server now.
+        requesting: How many requests are at the API now.
+        broken_requests: Requests that nobody answered, or with an error of the server's.
         broken_commits: Commits that broke.
         second: A repeat with the same key that came to another job than the first.
     """
@@ -28,6 +30,8 @@ class Answers:
         self.unknown: set[int] = set()
         self.undone: set[int] = set()
         self.committing = 0
+        self.requesting = 0
+        self.broken_requests = 0
         self.second: list[int] = []
         self.broken_commits = 0
         self._lock = threading.Lock()
@@ -42,6 +46,24 @@ class Answers:
         finally:
             with self._lock:
                 self.committing -= 1
+
+    @contextmanager
+    def at_request(self) -> Generator[None]:
+        """Show that a request is at the API while the block lasts."""
+        with self._lock:
+            self.requesting += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self.requesting -= 1
+
+    def break_request(self, number: int) -> None:
+        """Take note of a request without an answer: it may have been accepted or not."""
+        with self._lock:
+            self.broken_requests += 1
+            if number not in self.acknowledged:
+                self.unknown.add(number)
 
     def acknowledge(self, ids: Mapping[int, UUID]) -> None:
         """Take note of a commit that returned."""

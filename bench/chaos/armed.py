@@ -6,11 +6,11 @@ import asyncio
 import os
 import signal
 import time
-from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from bench.chaos.board import Field
+from bench.chaos.points import ACTIONS, POINTS, Action
 from hudhud import failpoint
 
 if TYPE_CHECKING:
@@ -18,25 +18,8 @@ if TYPE_CHECKING:
 
     from bench.chaos.board import Slot
 
-POINTS: Final = tuple(failpoint.POINTS)
-SQL_POINTS: Final = tuple(failpoint.SQL_POINTS)
 # What stands still is longer than some leases, and shorter than others.
 DELAY_SECONDS: Final = (0.05, 0.3, 1.5)
-
-
-class Action(StrEnum):
-    """What happens to whoever comes by."""
-
-    KILL = "kill"
-    RAISE = "raise"
-    CANCEL = "cancel"  # of the task that comes by; in SQL, of the statement
-    DELAY = "delay"
-
-
-ACTIONS: Final = tuple(Action)
-COMBINATIONS: Final = tuple(
-    (point, action) for point in (*POINTS, *SQL_POINTS) for action in ACTIONS
-)
 
 
 class PlannedError(Exception):

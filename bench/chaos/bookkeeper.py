@@ -99,3 +99,7 @@ class Bookkeeper:
         """Return the journal, in its order."""
         lines = self._journal.read_text("utf-8").splitlines()
         return [Act(**said.pop("who"), **said) for said in map(json.loads, lines)]
+
+    def entry_of(self, key: str) -> int | None:
+        """Return the first entry of a key; None when it was not acted upon."""
+        return next((act.entry for act in self.acts() if act.key == key), None)

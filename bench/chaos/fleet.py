@@ -1,7 +1,8 @@
-"""The workers: alive by all means, each killed, frozen or stopped when the director says so."""
+"""The processes of a run: alive by all means, each killed, frozen or stopped when it is told to."""
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import signal
 import time
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 LEASE_SECONDS: Final = (1, 2)  # of every other worker
 TURN_SECONDS: Final = 0.01
+STAND_SECONDS: Final = 0.002  # until a process that was stopped surely stands
 # A worker gives its handlers 3 s; the rest is statements that wait for a database that is away.
 STOP_SECONDS_MAX: Final = 40.0
 DEATH_SECONDS_MAX: Final = 20.0
@@ -81,6 +83,7 @@ class Member:
 
     number: int
     slot: Slot
+    is_api: bool = False
     pid: int = 0
     state: State = State.ABSENT
     until: float = 0.0
@@ -94,10 +97,12 @@ class Member:
 
 
 class Fleet:
-    """All workers; for one thread, which must call `tend` again and again.
+    """All processes; for one thread, which must call `tend` again and again.
 
     Attributes:
-        unexpected: What happened to workers that nobody did to them; a verdict in itself.
+        members: All places, those of API processes too.
+        freezes: What stood still, in the order in which it did.
+        unexpected: What happened to processes that nobody did to them; a verdict in itself.
     """
 
     def __init__(self, place: Place, births: Births) -> None:
@@ -108,7 +113,12 @@ class Fleet:
             births: Bears them; of one fleet at a time.
         """
         board = Board(place.directory / BOARD, place.slots)
-        self.members = [Member(number, board.slot(number)) for number in range(place.slots)]
+        ports = dict(place.api_ports)
+        self.members = [
+            Member(number, board.slot(number), is_api=number in ports)
+            for number in range(place.slots)
+        ]
+        self.freezes: list[Freeze] = []
         self.unexpected: list[str] = []
         self.place = place
         self._births = births
@@ -121,9 +131,24 @@ class Fleet:
         return self._settled_before + sum(one.slot[Field.SETTLED] for one in self.members)
 
     @property
+    def workers(self) -> list[Member]:
+        """Those that are to run jobs."""
+        return [one for one in self.members if not one.is_api]
+
+    @property
     def ready(self) -> list[Member]:
-        """Those that work, in their order."""
-        return [one for one in self.members if one.state is State.READY]
+        """Of the workers those that do, in their order."""
+        return [one for one in self.workers if one.state is State.READY]
+
+    @property
+    def apis(self) -> list[Member]:
+        """The API processes that serve, in their order."""
+        return [one for one in self.members if one.is_api and one.state is State.READY]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether everybody is there and at work."""
+        return all(one.state is State.READY for one in self.members)
 
     def tend(self, within_seconds: float = TURN_SECONDS) -> None:
         """Take note of births and deaths, thaw and restart what is due; wait at most so long."""
@@ -142,21 +167,27 @@ class Fleet:
             self.tend()
         return True
 
-    def kill(self, member: Member) -> Death:
-        """Kill a worker, wait until it is gone, and return what it was at."""
-        os.kill(member.pid, signal.SIGKILL)
-        member.state = State.DYING
-        if not self.wait(lambda: member.state is not State.DYING, DEATH_SECONDS_MAX):
-            message = f"worker {member.number} (pid {member.pid}) does not end"
+    def kill(self, *members: Member) -> list[Death]:
+        """Kill some at once, wait until they are gone, and return what they were at."""
+        for member in members:
+            os.kill(member.pid, signal.SIGKILL)
+            member.state = State.DYING
+        if not self.wait(
+            lambda: all(one.state is not State.DYING for one in members), DEATH_SECONDS_MAX
+        ):
+            message = f"some of {[one.pid for one in members]} do not end"
             raise RuntimeError(message)
-        assert member.death is not None
-        return member.death
+        return [one.death for one in members if one.death is not None]
 
     def freeze(self, member: Member, seconds: float) -> None:
         """Stop a worker where it stands; it goes on by itself after so many seconds."""
+        sending = member.slot[Field.SENDING]
         os.kill(member.pid, signal.SIGSTOP)
+        time.sleep(STAND_SECONDS)
         member.state = State.FROZEN
         member.until = time.monotonic() + seconds
+        sending = max(sending, member.slot[Field.SENDING])
+        self.freezes.append(Freeze(member.pid, sending, time.monotonic()))
 
     def stop(self, member: Member) -> None:
         """Ask a worker to stop in order; another takes its place."""
@@ -167,8 +198,9 @@ class Fleet:
     def stop_all(self) -> None:
         """Ask everybody to stop, and wait for it; nobody takes their places."""
         self._is_closing = True
-        for member in self.ready:
-            self.stop(member)
+        for member in self.members:
+            if member.state is State.READY:
+                self.stop(member)
         self.wait(self._is_empty, STOP_SECONDS_MAX)
 
     def end_all(self) -> None:
@@ -179,6 +211,11 @@ class Fleet:
                 os.kill(member.pid, signal.SIGKILL)
                 member.state = State.DYING
         self.wait(self._is_empty, DEATH_SECONDS_MAX)
+
+    def _note_thaw(self, pid: int) -> None:
+        for number, freeze in enumerate(self.freezes):
+            if freeze.pid == pid and freeze.thawed_at == float("inf"):
+                self.freezes[number] = dataclasses.replace(freeze, thawed_at=time.monotonic())
 
     def _is_empty(self) -> bool:
         return all(one.state is State.ABSENT for one in self.members)
@@ -197,10 +234,12 @@ class Fleet:
         slot = member.slot
         member.death = Death(slot.worker_id, slot.ends_runs)
         failed_to_start = member.state is State.STARTING and not slot[Field.READY]
-        stopped_in_order = member.state is State.STOPPING and code == 0
+        # The API's server ends as its signal says, once it has ended in order.
+        in_order = {0, -signal.SIGTERM} if member.is_api else {0}
+        stopped_in_order = member.state is State.STOPPING and code in in_order
         was_killed = member.state is State.DYING or (member.may_die and code == -signal.SIGKILL)
         if not (failed_to_start or stopped_in_order or was_killed):
-            words = f"worker {member.number} ended with {code} while {member.state.name.lower()}"
+            words = f"process {member.number} ended with {code} while {member.state.name.lower()}"
             self.unexpected.append(words)
         self._settled_before += slot[Field.SETTLED]
         slot.clear()
@@ -218,10 +257,11 @@ class Fleet:
             case State.STARTING if member.slot[Field.READY]:
                 member.state = State.READY
             case State.FROZEN if is_due:
+                self._note_thaw(member.pid)
                 os.kill(member.pid, signal.SIGCONT)
                 member.state = State.READY
             case State.STOPPING if is_due:
-                words = f"worker {member.number} did not stop within {STOP_SECONDS_MAX:g} s"
+                words = f"process {member.number} did not stop within {STOP_SECONDS_MAX:g} s"
                 self.unexpected.append(words)
                 os.kill(member.pid, signal.SIGKILL)
                 member.state = State.DYING

@@ -1,4 +1,4 @@
-"""A fork server: it has imported everything, so that a worker is there in milliseconds.
+"""A fork server: it has imported everything, so that a process is there in milliseconds.
 
 It speaks lines of JSON over its standard input and output:
 
@@ -21,6 +21,7 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bench.chaos.api import serve
 from bench.chaos.place import Place
 from bench.chaos.worker import work
 
@@ -99,18 +100,19 @@ class Nursery:
             os.dup2(_LOG, _NEWS)
             with Path(os.devnull).open("rb") as nothing:
                 os.dup2(nothing.fileno(), _ORDERS)
-            work(
-                Place.of(order["place"]),
-                order["start"],
-                lease_seconds=order["lease_seconds"],
-                life_line=self._life_line,
-            )
+            self._be(Place.of(order["place"]), order["start"], order["lease_seconds"])
             code = 0
         except BaseException:  # noqa: BLE001 - whatever it is, this process is over
             traceback.print_exc()
         finally:
             sys.stderr.flush()
             os._exit(code)
+
+    def _be(self, place: Place, slot: int, lease_seconds: int) -> None:
+        if slot in dict(place.api_ports):
+            serve(place, slot, life_line=self._life_line)
+        else:
+            work(place, slot, lease_seconds=lease_seconds, life_line=self._life_line)
 
 
 def _tell(**news: int) -> None:

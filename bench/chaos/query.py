@@ -18,7 +18,7 @@ def install(dsn: str) -> None:
     """Install the record in a database that has hudhud's schema."""
     with connect(dsn) as connection:
         for name in ("record", "failpoint"):
-            connection.execute(_sql(name))
+            connection.execute(sql(name))
 
 
 def rows(
@@ -26,7 +26,7 @@ def rows(
 ) -> list[tuple[Any, ...]]:
     """Return what the query of a file finds."""
     with connect(dsn) as connection:
-        return connection.execute(_sql(name), parameters).fetchall()
+        return connection.execute(sql(name), parameters).fetchall()
 
 
 def finds(dsn: str, name: str, **parameters: object) -> bool:
@@ -34,10 +34,23 @@ def finds(dsn: str, name: str, **parameters: object) -> bool:
     return bool(rows(dsn, name, parameters or None)[0][0])
 
 
+def do(dsn: str, name: str) -> None:
+    """Run the statements of a file."""
+    with connect(dsn) as connection:
+        connection.execute(sql(name))
+
+
 def connect(dsn: str) -> psycopg.Connection[tuple[Any, ...]]:
-    """Open a connection whose statements commit by themselves."""
-    return psycopg.connect(dsn, autocommit=True, application_name="chaos", prepare_threshold=None)
+    """Open a connection whose statements commit by themselves, and that is never a standby's."""
+    return psycopg.connect(
+        dsn,
+        autocommit=True,
+        application_name="chaos",
+        prepare_threshold=None,
+        options="-c default_transaction_read_only=off",
+    )
 
 
-def _sql(name: str) -> bytes:
+def sql(name: str) -> bytes:
+    """Return the text of a file."""
     return (resources.files("bench.chaos") / "sql" / f"{name}.sql").read_bytes()

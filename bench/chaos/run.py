@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 import json
+import socket
 import tempfile
 import time
 from collections import Counter
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from bench.chaos import record as records
-from bench.chaos import verdict
+from bench.chaos import verdict, verdict_outside
+from bench.chaos.acts import Stage
 from bench.chaos.answers import Answers
+from bench.chaos.api import HOST
 from bench.chaos.births import Births
-from bench.chaos.bookkeeper import Bookkeeper
-from bench.chaos.director import Director
+from bench.chaos.bookkeeper import BAD_SHARE, Bookkeeper
+from bench.chaos.director import RESUME_SECONDS_MAX, Director
 from bench.chaos.fleet import Fleet
-from bench.chaos.load import Load
+from bench.chaos.intents import WEIGHTS, Taste
+from bench.chaos.load import JOBS_PER_SECOND, Load
+from bench.chaos.operator import Operator
 from bench.chaos.place import TELEMETRY, Place
-from bench.chaos.plan import plan
+from bench.chaos.plan import Mix, plan
 from bench.chaos.report import Report
 from bench.chaos.server import Server
+from bench.chaos.wire import Wire
 
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Mapping
 
 WARM_UP_SECONDS: Final = 1.0
 # Liveness only; what crashed is tried one at a time by each worker, and there may be hundreds.
@@ -40,15 +46,30 @@ class Options:
         kills: How many.
         seed: Of every random choice.
         seconds: After so many no further fault is begun.
-        workers: Processes in the fleet.
+        workers, apis: Processes in the fleet.
         directory: Where everything is kept; None for a temporary one.
+        mix: How much of which fault.
+        weights: How often each type of job comes.
+        bad_share: Of the ledger's calls that it does not take well.
+        jobs_per_second: Of the load.
+        resume_seconds: After so long without an end of a run the queue stands still.
+        drain_seconds: So long it may take to come to an end.
+        tooth: A fault that is planted; "" for none.
     """
 
     kills: int
     seed: int
     seconds: float
     workers: int = 4
+    apis: int = 2
     directory: Path | None = None
+    mix: Mix = field(default_factory=Mix)
+    weights: Mapping[str, float] = field(default_factory=lambda: WEIGHTS)
+    bad_share: float = BAD_SHARE
+    jobs_per_second: float = JOBS_PER_SECOND
+    resume_seconds: float = RESUME_SECONDS_MAX
+    drain_seconds: float = DRAIN_SECONDS_MAX
+    tooth: str = ""
 
     @property
     def dedups(self) -> bool:
@@ -63,42 +84,77 @@ def run(options: Options) -> Report:
         RuntimeError: The run itself broke: a process that could not be started or ended.
     """
     began = time.monotonic()
-    with (
-        _place(options.directory) as directory,
-        Server(directory / "server") as server,
-        Bookkeeper(directory, seed=options.seed, dedups=options.dedups) as book,
-        closing(Births(directory)) as births,
-    ):
-        fleet = Fleet(Place(directory, server.dsn, options.workers, book.port), births)
-        answers = Answers()
-        director = Director(server, fleet, answers)
-        director.await_fleet()
-        with Load(server.dsn, answers, seed=options.seed) as load:
-            director.pass_time(WARM_UP_SECONDS)
-            director.direct(
-                load.watched(plan(options.kills, options.seed)),
-                until=time.monotonic() + options.seconds,
-            )
-        director.say("draining")
-        _drain(server.dsn, fleet)
-        fleet.stop_all()
+    with ExitStack() as stack:
+        directory = stack.enter_context(_directory(options.directory))
+        server = stack.enter_context(Server(directory / "server"))
+        wire = stack.enter_context(Wire(server.dsn, directory))
+        book = stack.enter_context(
+            Bookkeeper(directory, seed=options.seed, dedups=options.dedups, share=options.bad_share)
+        )
+        place = Place(
+            directory,
+            wire.dsn,
+            slots=options.workers + options.apis,
+            ledger_port=book.port,
+            api_ports=tuple(zip(range(options.workers, 99), _ports(options.apis), strict=False)),
+            tooth=options.tooth,
+        )
+        stage = Stage(
+            server, wire, Fleet(place, stack.enter_context(closing(Births(directory)))), Answers()
+        )
+        operator = Operator(server.dsn, book)
+        director = Director(stage, operator)
+        _play(options, stage, director)
+        stage.fleet.stop_all()
         record = records.read(server.dsn)
         director.say(f"judging {len(record.entries)} entries of {len(record.jobs)} jobs")
+        outside = verdict_outside.judge(book.acts(), record, stage.fleet.freezes)
         return Report(
             seed=options.seed,
             seconds=time.monotonic() - began,
             tally=director.tally,
-            answers=answers,
+            resumed_seconds=director.resumed_seconds,
+            answers=stage.answers,
             record=record,
-            findings=verdict.judge(answers, record),
-            unexpected=[*fleet.unexpected, *director.tally.stalls],
+            outside=outside,
+            findings=[*verdict.judge(stage.answers, record), *outside.findings],
+            unexpected=[*stage.fleet.unexpected, *director.stalls, *director.tally.missed],
+            decided=len(operator.decided),
             told=_told(directory),
             deadlocks=server.deadlocks,
+            dedups=options.dedups,
         )
 
 
+def _play(options: Options, stage: Stage, director: Director) -> None:
+    """Bring work, do what the plan says, and let everything come to its end."""
+    director.await_fleet()
+    taste = Taste(options.weights, dedups=options.dedups)
+    load = Load(
+        stage.fleet.place,
+        stage.answers,
+        seed=options.seed,
+        taste=taste,
+        jobs_per_second=options.jobs_per_second,
+    )
+    with load:
+        director.pass_time(WARM_UP_SECONDS)
+        director.direct(
+            load.watched(plan(options.kills, options.seed, options.mix)),
+            until=time.monotonic() + options.seconds,
+            resume_seconds=options.resume_seconds,
+        )
+    director.say("draining")
+
+    def is_drained() -> bool:
+        return stage.fleet.is_whole and not any(records.left_over(stage.server.dsn).values())
+
+    # If it is not, the verdict tells.
+    director.wait(is_drained, options.drain_seconds)
+
+
 @contextmanager
-def _place(directory: Path | None) -> Generator[Path]:
+def _directory(directory: Path | None) -> Generator[Path]:
     if directory is not None:
         directory.mkdir(parents=True)
         yield directory
@@ -111,14 +167,15 @@ def _place(directory: Path | None) -> Generator[Path]:
         yield Path(folder)
 
 
-def _drain(dsn: str, fleet: Fleet) -> None:
-    """Wait until everybody is back and nothing is left to do; the verdict tells if it is not."""
-
-    def is_drained() -> bool:
-        is_whole = len(fleet.ready) == len(fleet.members)
-        return is_whole and not any(records.left_over(dsn).values())
-
-    fleet.wait(is_drained, DRAIN_SECONDS_MAX)
+def _ports(amount: int) -> list[int]:
+    """Return ports that are free now, all at once so that they differ."""
+    plugs = [socket.socket() for _ in range(amount)]
+    for plug in plugs:
+        plug.bind((HOST, 0))
+    ports = [int(plug.getsockname()[1]) for plug in plugs]
+    for plug in plugs:
+        plug.close()
+    return ports
 
 
 def _told(directory: Path) -> Counter[str]:

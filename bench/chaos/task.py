@@ -31,6 +31,7 @@ class Task:
 
     Attributes:
         number: Of the intent that it came from; no two intents have the same.
+        is_posted: Whether it came over HTTP, where no intent is committed with it.
         child: 0, or its place among the jobs that its parent enqueued in ctx.transaction().
         work_ms: How long it works before it does anything,
         linger_ms: and how long between its effect and the commit.
@@ -45,6 +46,7 @@ class Task:
     """
 
     number: int
+    is_posted: bool = False
     child: int = 0
     work_ms: int = 0
     linger_ms: int = 0
@@ -73,7 +75,11 @@ class Task:
 
     def child_job(self, place: int) -> NewJob:
         """Return the job that it enqueues in its transaction, counted from 1."""
-        return Task(number=self.number, child=place, work_ms=self.work_ms // 2).job(EFFECT)
+        child = dataclasses.replace(
+            Task(number=self.number, child=place, work_ms=self.work_ms // 2),
+            is_posted=self.is_posted,
+        )
+        return child.job(EFFECT)
 
     def stumble(self, ctx: Context) -> None:
         """Snooze or fail where this run is to.

@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from bench.chaos.armed import Action
     from bench.chaos.board import Slot
     from bench.chaos.place import Place
+    from bench.chaos.points import Action
     from hudhud.store.call import Call
 
 STOP_SECONDS: Final = 3.0

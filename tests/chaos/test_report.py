@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from uuid import uuid4
 
 import pytest
 
-from bench.chaos.director import Tally
+from bench.chaos.acts import Tally
 from bench.chaos.finding import Breach, Finding
+from bench.chaos.points import Action
 from bench.chaos.report import Report
+from bench.chaos.verdict_outside import Outside
 from tests.support.histories import History
 
 NEEDED = {
     *("kills", "kills_in_flight", "acknowledged", "lost", "doubled", "stale_finishes"),
     *("refused_finishes", "overlaps", "stops", "terminated_sessions", "server_kills"),
+    *("doubled_in_named_gap", "reconciled", "unknown", "failpoints_hit"),
     *("seed", "seconds"),
 }
 
@@ -29,13 +33,21 @@ def good() -> Report:
     return Report(
         seed=1,
         seconds=2.0,
-        tally=Tally(kills=10, kills_in_flight=8),
+        tally=Tally(
+            kills=10,
+            kills_in_flight=8,
+            fired=Counter({("claim.asked", Action.KILL): 2, ("claim.asked", Action.RAISE): 1}),
+        ),
+        resumed_seconds=[0.1, 0.3],
         answers=history.answers,
         record=history.record(),
+        outside=Outside(in_named_gap=1),
         findings=[],
         unexpected=[],
-        told={"finish.refused": 3},
+        decided=4,
+        told={"finish.refused": 3, "effect.reconciled": 5},
         deadlocks=0,
+        dedups=False,
     )
 
 
@@ -44,6 +56,10 @@ def test_the_document_has_every_figure(good: Report) -> None:
     assert document.keys() >= NEEDED
     assert document["refused_finishes"] == 3
     assert document["acknowledged"] == document["runs_lost"] == 1
+    assert (document["reconciled"], document["unknown"]) == (5, 4)
+    assert document["doubled_in_named_gap"] == 1
+    assert document["failpoints_hit"] == 3
+    assert document["failpoints"] == {"claim.asked": {"kill": 2, "raise": 1}}
     assert good.is_good
 
 
