@@ -1,4 +1,4 @@
-"""Enqueue and look after jobs on your own connection, in your own transaction.
+"""Enqueue and look after jobs, and take events in, on your own connection, in your own transaction.
 
 A job enqueued in a transaction exists when that transaction commits, and never when it rolls back.
 The connection may be of any driver that `hudhud.drivers` knows. Nothing here opens, commits or
@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from hudhud.drivers.base import arun, run
-from hudhud.store import jobs
+from hudhud.store import idempotency, jobs
 from hudhud.store.status import status_of, status_read
 
 if TYPE_CHECKING:
@@ -46,6 +46,16 @@ class Client:
     ) -> list[Enqueued]:
         """Make many jobs in one statement; one result per job, in order."""
         return run(connection, jobs.enqueue_many(new_jobs, notify=notify))
+
+    def take_in(
+        self, connection: object, consumer: str, event_id: UUID, *, tenant_id: str = "default"
+    ) -> bool:
+        """Take an event into a consumer's inbox; True the first time, and only then act on it.
+
+        In the transaction that does what follows: if that rolls back, the event is as new again.
+        See `store.idempotency.take_in` for the rest.
+        """
+        return run(connection, idempotency.take_in(consumer, event_id, tenant_id=tenant_id))
 
     def status(
         self, connection: object, job_id: UUID, *, tenant_id: str | None = None
@@ -126,6 +136,16 @@ class AsyncClient:
     ) -> list[Enqueued]:
         """Make many jobs in one statement; one result per job, in order."""
         return await arun(connection, jobs.enqueue_many(new_jobs, notify=notify))
+
+    async def take_in(
+        self, connection: object, consumer: str, event_id: UUID, *, tenant_id: str = "default"
+    ) -> bool:
+        """Take an event into a consumer's inbox; True the first time, and only then act on it.
+
+        In the transaction that does what follows: if that rolls back, the event is as new again.
+        See `store.idempotency.take_in` for the rest.
+        """
+        return await arun(connection, idempotency.take_in(consumer, event_id, tenant_id=tenant_id))
 
     async def status(
         self, connection: object, job_id: UUID, *, tenant_id: str | None = None

@@ -12,7 +12,7 @@ import pytest
 
 from hudhud.client import AsyncClient, Client
 from hudhud.domain.job import NewJob, Outcome, Status
-from hudhud.errors import ConfigError, JobNotFoundError
+from hudhud.errors import ConfigError, InvalidJobError, JobNotFoundError
 from hudhud.store import runs
 from hudhud.store.status import JobStatus
 
@@ -57,6 +57,16 @@ def test_many_jobs_are_made_and_looked_after(connection: psycopg.Connection) -> 
         client.cancel(connection, NOBODY, actor="op")
 
 
+def test_an_event_is_taken_in_once_per_consumer(connection: psycopg.Connection) -> None:
+    client = Client()
+    assert client.take_in(connection, "billing", NOBODY)
+    assert not client.take_in(connection, "billing", NOBODY)
+    assert client.take_in(connection, "mail", NOBODY)
+    assert client.take_in(connection, "billing", NOBODY, tenant_id="acme")
+    with pytest.raises(InvalidJobError, match=r"^consumer holds U\+0000"):
+        client.take_in(connection, "a\0", NOBODY)
+
+
 async def test_the_asynchronous_client_does_the_same(shared_database: str) -> None:
     client = AsyncClient()
     async with await psycopg.AsyncConnection.connect(shared_database) as connection:
@@ -66,6 +76,8 @@ async def test_the_asynchronous_client_does_the_same(shared_database: str) -> No
         found = await client.status(connection, made.id)
         assert found is not None
         assert found.status is Status.PENDING
+        taken = [await client.take_in(connection, "billing", made.id) for _ in range(2)]
+        assert taken == [True, False]
         assert await client.cancel(connection, made.id, actor="op") == "cancelled"
         with pytest.raises(JobNotFoundError):
             await client.replay(connection, NOBODY, actor="op", reason="r")

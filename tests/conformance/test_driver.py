@@ -26,7 +26,7 @@ from hudhud.errors import (
     SchemaError,
     UnknownTypeError,
 )
-from hudhud.store import jobs, keys, runs, upkeep
+from hudhud.store import idempotency, jobs, keys, runs, upkeep
 from hudhud.store.call import Arg, Call, nothing
 from hudhud.store.reads import Read
 from hudhud.store.status import JobStatus, status_of, status_read
@@ -347,6 +347,32 @@ async def test_each_job_of_a_batch_has_its_own_kind_of_key_or_none(
         both = NewJob(fresh, {}, idempotency_key="k", unique_by="payload")
         with pytest.raises(InvalidJobError, match="not both"):
             await adapter.run(connection, jobs.enqueue_many([NewJob(fresh, {}), both]))
+
+
+async def test_an_event_is_taken_in_with_what_follows_from_it(adapter: Adapter, fresh: str) -> None:
+    take_in = idempotency.take_in(fresh, uuid.uuid4(), tenant_id="بانک")
+
+    async def break_off() -> None:
+        async with adapter.transaction() as connection:
+            assert await adapter.run(connection, take_in) is True
+            raise BrokenOnPurposeError
+
+    with pytest.raises(BrokenOnPurposeError):
+        await break_off()
+    for expected in (True, False):
+        async with adapter.transaction() as connection:
+            assert await adapter.run(connection, take_in) is expected
+
+
+async def test_an_answer_comes_back_as_it_was_kept(adapter: Adapter, fresh: str) -> None:
+    request = idempotency.RequestKey("بانک", fresh, bytes(range(256)))
+    kept = idempotency.Answer(202, {"location": "/v1/jobs/7"}, '{"متن": "\\u0000", "n": 1.50}')
+    async with adapter.transaction() as connection:
+        assert await adapter.run(connection, idempotency.take_request(request)) == ("new", None)
+        await adapter.run(connection, idempotency.keep_answer(request, kept))
+    async with adapter.transaction() as connection:
+        taken = await adapter.run(connection, idempotency.take_request(request))
+    assert taken == ("answered", kept)
 
 
 async def test_a_key_made_of_the_payload_knows_missing_from_null_and_no_order(

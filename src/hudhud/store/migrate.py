@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
 SQL = resources.files("hudhud.store") / "sql"
-FUNCTION_AREAS = ("base", "history", "views", "jobs", "runs", "effects", "events", "upkeep", "keys")
+FUNCTION_AREAS = (
+    *("base", "history", "views"),
+    *("jobs", "runs", "idempotency", "effects", "events", "upkeep", "keys"),
+)
 DAYS_AHEAD = 14
 
 _LOCK = "select pg_advisory_xact_lock(hashtext('hudhud.migrate'))"

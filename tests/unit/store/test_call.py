@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from importlib import resources
 from pathlib import Path
@@ -12,7 +13,7 @@ from uuid import UUID
 import pytest
 
 from hudhud.domain.job import NewJob, Outcome
-from hudhud.store import jobs, keys, runs, upkeep
+from hudhud.store import idempotency, jobs, keys, runs, upkeep
 from hudhud.store.call import Arg, Call, given, nothing
 
 ID = UUID(int=7)
@@ -27,26 +28,31 @@ FULL = NewJob(
     idempotency_key="k",
     on_conflict="reject",
     unique_for_seconds=60,
-    unique_by="payload",
     available_at=NOW,
-    delay_seconds=5,
     expires_at=NOW,
     max_attempts=3,
     correlation_id="c",
     traceparent="t",
     tags=["a", "b"],
 )
+# The rest of the options, each of which excludes one of the others.
+OTHER = replace(FULL, idempotency_key=None, unique_by="payload", available_at=None, delay_seconds=5)
 WORKER = runs.NewWorker(ID, "w", "host", 1, ["q"], ["refund:2"], "0.1.0")
+REQUEST_KEY = idempotency.RequestKey("t", "k", b"x")
 REQUEST = runs.ClaimRequest(ID, "q", [2], ["bank"], [0], [10], 30)
 SETTLEMENT = runs.Settlement(ID, 1, Outcome.RETRY, delay_seconds=1.5, error_class="retryable")
 
 EVERY: list[Call[object]] = [
     jobs.enqueue(FULL, notify=False),
-    jobs.enqueue_many([FULL, NewJob("mail", {})], notify=False),
+    jobs.enqueue(OTHER),
+    jobs.enqueue_many([FULL, OTHER, NewJob("mail", {})], notify=False),
     jobs.cancel(ID, actor="a", reason="r", tenant_id="t"),
     jobs.reschedule(ID, NOW, actor="a", reason="r", tenant_id="t"),
     jobs.replay(ID, actor="a", reason="r", tenant_id="t"),
     jobs.resubmit(ID, {}, actor="a", reason="r", tenant_id="t"),
+    idempotency.take_request(REQUEST_KEY),
+    idempotency.keep_answer(REQUEST_KEY, idempotency.Answer(202, {"location": "/"}, "{}")),
+    idempotency.take_in("billing", ID),
     keys.create_key("n", "t", ["read"], secret_hash=b"x", actor="a"),
     keys.revoke_key(ID, actor="a"),
     keys.check_key(b"x"),
@@ -113,7 +119,7 @@ def test_every_parameter_without_a_default_is_given(call: Call[object]) -> None:
 def test_every_function_of_these_modules_is_in_the_list() -> None:
     verbs = {
         name
-        for module in (jobs, keys, runs, upkeep)
+        for module in (idempotency, jobs, keys, runs, upkeep)
         for name, one in vars(module).items()
         if not name.startswith("_")
         and callable(one)
@@ -166,14 +172,13 @@ def test_options_that_hold_for_all_are_sent_once() -> None:
     assert alike["types"] == ["mail"]
     assert alike["payloads"] == ['{"n":0}', '{"n":1}', '{"n":2}']
     assert "idempotency_keys" not in alike
-    mixed = jobs.enqueue_many([NewJob("mail", {}), FULL]).named
-    assert mixed["types"] == ["mail", "refund"]
-    assert mixed["idempotency_keys"] == [None, "k"]
-    assert mixed["unique_for"] == [None, timedelta(seconds=60)]
-    assert mixed["unique_by"] == [None, '["payload"]']
-
-    assert mixed["tags"] == [None, '["a", "b"]']
-    assert mixed["lanes"] == [None, "high"]
+    mixed = jobs.enqueue_many([NewJob("mail", {}), FULL, OTHER]).named
+    assert mixed["types"] == ["mail", "refund", "refund"]
+    assert mixed["idempotency_keys"] == [None, "k", None]
+    assert mixed["unique_for"] == [None, timedelta(seconds=60), timedelta(seconds=60)]
+    assert mixed["unique_by"] == [None, None, '["payload"]']
+    assert mixed["tags"] == [None, '["a", "b"]', '["a", "b"]']
+    assert mixed["lanes"] == [None, "high", "high"]
 
 
 def test_a_unique_by_of_no_fields_is_asked_about_not_dropped() -> None:
@@ -184,9 +189,9 @@ def test_a_unique_by_of_no_fields_is_asked_about_not_dropped() -> None:
 
 def test_every_option_of_the_single_form_is_in_the_bulk_form() -> None:
     """A17."""
-    single = set(jobs.enqueue(FULL, notify=False).named)
-    bulk = set(jobs.enqueue_many([FULL], notify=False).named)
-    assert len(single) == len(bulk) == 18
+    each = [set(jobs.enqueue(one, notify=False).named) for one in (FULL, OTHER)]
+    bulk = set(jobs.enqueue_many([FULL, OTHER], notify=False).named)
+    assert len(each[0] | each[1]) == len(bulk) == 18
 
 
 def test_no_jobs_are_no_jobs() -> None:
