@@ -93,6 +93,12 @@ async def test_a_wait_that_runs_out_shows_the_job_as_it_is(client: httpx.AsyncCl
     assert answer.headers["preference-applied"] == "wait=1"
 
 
+async def test_a_wait_is_found_behind_what_is_quoted(client: httpx.AsyncClient) -> None:
+    prefer = {"prefer": 'note="a, wait=9", wait=1'}
+    answer = await client.get(f"/v1/jobs/{await made(client)}", headers=prefer)
+    assert answer.headers["preference-applied"] == "wait=1"
+
+
 async def test_a_wait_is_cut_to_what_is_granted(desk: Desk, client: httpx.AsyncClient) -> None:
     job_id = await made(client)
     waiting = asyncio.create_task(
@@ -103,7 +109,13 @@ async def test_a_wait_is_cut_to_what_is_granted(desk: Desk, client: httpx.AsyncC
     assert (await waiting).headers["preference-applied"] == "wait=30"
 
 
-@pytest.mark.parametrize("prefer", ["", "wait=0", "wait", "wait=x", "await=5", "return=minimal"])
+@pytest.mark.parametrize(
+    "prefer",
+    [
+        *("", "wait=0", "wait", "wait=x", "await=5", "return=minimal"),
+        *('note="a, wait=5"', 'note="\\", wait=5"', 'wait="x, wait=5"'),
+    ],
+)
 async def test_without_a_wait_the_answer_comes_at_once(
     client: httpx.AsyncClient, prefer: str
 ) -> None:
@@ -230,6 +242,18 @@ async def test_a_waiting_job_is_rescheduled_and_run_now(client: httpx.AsyncClien
     assert (await client.put(f"{path}/schedule", json={"available_at": None})).status_code == 200
     shown = (await client.get(path)).json()
     assert (shown["status"], shown["waiting_for"]) == ("pending", None)
+
+
+async def test_a_schedule_past_the_expiry_is_refused(
+    client: httpx.AsyncClient, problem: Check
+) -> None:
+    path = f"/v1/jobs/{await made(client, expires_at='2031-01-01T00:00:00Z')}/schedule"
+    refused = await client.put(path, json={"available_at": "2031-01-01T00:00:00Z"})
+    errors = problem(refused, 422, "invalid_request")["errors"]
+    assert isinstance(errors, list)
+    assert errors[0]["path"] == "$.available_at"
+    fine = await client.put(path, json={"available_at": "2030-12-31T23:59:59Z"})
+    assert fine.status_code == 200
 
 
 @pytest.mark.parametrize("body", [{}, {"available_at": "2031-01-01T00:00:00"}, {"at": None}])

@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field
 
 from hudhud.api.intake import Name, Strict
 from hudhud.store.reads import Read
-from hudhud.web import problems
+from hudhud.web import idempotency, problems
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -87,6 +87,19 @@ def page(rows: Sequence[Row]) -> dict[str, object]:
         if row["id"] is not None
     ]
     return {"jobs": shown, "next": rows[0]["next"] if rows else None}
+
+
+def posted(model: type[BaseModel]) -> dict[str, object]:
+    """Return what OpenAPI says about a POST: its body, and the header that names the request."""
+    key = {
+        "name": idempotency.HEADER,
+        "in": "header",
+        "required": False,
+        "description": "Your name for this request. Repeated under it, it is done once, and"
+        " answered as it was for 24 hours.",
+        "schema": {"type": "string", "minLength": 1, "maxLength": idempotency.KEY_CHARACTERS_MAX},
+    }
+    return {**takes(model), "parameters": [key]}
 
 
 def takes(model: type[BaseModel]) -> dict[str, object]:

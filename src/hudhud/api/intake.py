@@ -7,6 +7,7 @@ instants without an offset, text that the database cannot keep.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Literal, TypeVar, cast
 
@@ -23,17 +24,16 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from hudhud.domain import payload as payloads
-from hudhud.domain.job import NewJob
+from hudhud.domain.job import NewJob, check
 from hudhud.errors import InvalidJobError
-from hudhud.web import problems
+from hudhud.web import faults, problems
 from hudhud.web.problems import FieldError, ProblemError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from starlette.datastructures import Headers
-
     from hudhud.domain.job import Enqueued
+    from hudhud.errors import DuplicateJobError
 
 SECONDS_MAX = 10 * 366 * 86_400
 """No delay and no key reaches further than ten years."""
@@ -43,7 +43,7 @@ JOBS_MAX = 1_000
 YEAR_MIN, YEAR_MAX = 2000, 9998
 
 # A refusal by the rules of payloads begins with the path; one by a type's contract has it later.
-_PATH = re.compile(r"(?:^|refused: )\$(\S*) (.+)", re.DOTALL)
+_PATH = re.compile(r'(?:^|refused: )\$((?:"(?:[^"\\]|\\.)*"|[^\s"])*) (.+)', re.DOTALL)
 _POSITION = re.compile(r" at position (\d+)")
 
 BodyT = TypeVar("BodyT", bound=BaseModel)
@@ -157,7 +157,9 @@ def read(model: type[BodyT], document: Mapping[str, object]) -> BodyT:
 
 def path(location: Sequence[str | int]) -> str:
     """Return a location as a JSON path: `$.tags[2]`."""
-    return "$" + "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
+    return "$" + "".join(
+        f"[{part}]" if isinstance(part, int) else f".{payloads.step(part)}" for part in location
+    )
 
 
 def new_job(
@@ -175,8 +177,6 @@ def new_job(
         ProblemError: 422 with the path of what no payload may hold.
         PayloadTooLargeError: For a payload over the ceiling of all databases.
     """
-    if body.available_at is not None and body.delay_seconds is not None:
-        raise problems.invalid(FieldError(f"{at}.delay_seconds", "excludes available_at"))
     sent: object = body.payload
     if not isinstance(sent, dict):
         raise problems.invalid(FieldError(f"{at}.payload", "must be a JSON object"))
@@ -185,7 +185,7 @@ def new_job(
         payloads.dump(payload)
     except InvalidJobError as error:
         raise refusal(error, at=f"{at}.payload") from error
-    return NewJob(
+    job = NewJob(
         type=body.type,
         payload=payload,
         version=body.version,
@@ -204,6 +204,12 @@ def new_job(
         traceparent=traceparent,
         tags=body.tags,
     )
+    try:
+        check(job)
+    except InvalidJobError as error:
+        name, _, problem = str(error).removesuffix(".").partition(" ")
+        raise problems.invalid(FieldError(f"{at}.{name}", problem)) from error
+    return job
 
 
 def refuse_expired(job: NewJob, enqueued: Enqueued, now: datetime, *, at: str = "$") -> None:
@@ -250,20 +256,22 @@ def bulk_refusal(error: InvalidJobError) -> ProblemError:
     return refusal(error, at=f"{place}.payload")
 
 
-def with_key(sent: Mapping[str, object], headers: Headers) -> Mapping[str, object]:
-    """Return the body with the header `Idempotency-Key` as its `idempotency_key`.
+def bulk_duplicate(error: DuplicateJobError) -> ProblemError:
+    """Return the 409 for a bulk request, with the place of the job whose key is taken."""
+    problem = faults.of_own(error)
+    found = _POSITION.search(str(error))
+    if found is not None:
+        place = FieldError(f"$.jobs[{int(found[1]) - 1}]", "its idempotency key is taken")
+        problem = replace(problem, errors=(place,))
+    return ProblemError(problem)
 
-    The header is taken bare or as a quoted string, as the IETF's draft has it.
 
-    Raises:
-        ProblemError: 422 when body and header name different keys.
+def with_key(sent: Mapping[str, object], key: str | None) -> Mapping[str, object]:
+    """Return the body with the request's own key as the job's, unless the body says otherwise.
+
+    The header `Idempotency-Key` names the request. A body that names no key of its job's, nor makes
+    one from the payload, gets that one: the job is then the only one of its key for as long as it
+    is kept, which is longer than answers are.
     """
-    header = headers.get("idempotency-key")
-    if header is None:
-        return sent
-    key = header[1:-1] if len(header) > 1 and header[0] == header[-1] == '"' else header
-    if sent.get("idempotency_key") not in (None, key):
-        raise problems.invalid(
-            FieldError("$.idempotency_key", "differs from the header Idempotency-Key")
-        )
-    return {**sent, "idempotency_key": key}
+    says_otherwise = any(sent.get(name) is not None for name in ("idempotency_key", "unique_by"))
+    return sent if key is None or says_otherwise else {**sent, "idempotency_key": key}

@@ -16,12 +16,13 @@ from hudhud.api.document import PageQuery
 from hudhud.api.intake import BulkBody, CancellationBody, JobBody, ScheduleBody
 from hudhud.domain import traceparent as traces
 from hudhud.domain.job import FINAL
-from hudhud.errors import InvalidJobError
+from hudhud.errors import DuplicateJobError, InvalidJobError
 from hudhud.store import jobs
-from hudhud.web import body, problems, waits
+from hudhud.web import body, idempotency, problems, waits
 from hudhud.web.auth import Caller
 from hudhud.web.body import answer
 from hudhud.web.face import bearer, caller_with, face_of
+from hudhud.web.idempotency import Act
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,42 +35,44 @@ BODY_BYTES_MAX = 1_310_720
 BULK_BYTES_MAX = 8_388_608
 ACT_BYTES_MAX = 16_384
 
-_WAIT = re.compile(r"(?:^|[,;\s])wait\s*=\s*\"?(\d{1,9})\"?\s*(?:$|[,;])", re.IGNORECASE)
+_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
+_WAIT = re.compile(r"(?:^|[,;\s])wait\s*=\s*(\d{1,9})\s*(?:$|[,;])", re.IGNORECASE)
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"], dependencies=[Depends(bearer)])
 
 
-@router.post("", status_code=202, openapi_extra=document.takes(JobBody))
+@router.post("", status_code=202, openapi_extra=document.posted(JobBody))
 async def enqueue(
     request: Request, caller: Annotated[Caller, Depends(caller_with("enqueue"))]
 ) -> Response:
     """Accept one job.
 
     202 with its id and `Location` once it is committed; 200 with the id of the job that holds the
-    idempotency key already, and `deduplicated` true. The header `Idempotency-Key` is the body's
-    `idempotency_key`.
+    idempotency key already, and `deduplicated` true. The header `Idempotency-Key` is the job's key
+    as well, unless the body has `idempotency_key` or `unique_by`.
     """
     sent = await body.read_object(request, bytes_max=BODY_BYTES_MAX)
-    described = intake.read(JobBody, intake.with_key(sent, request.headers))
+    described = intake.read(JobBody, intake.with_key(sent, idempotency.key_of(request.headers)))
     job = intake.new_job(described, tenant_id=caller.tenant_id, traceparent=_trace(request))
 
     def check(enqueued: Enqueued, now: datetime) -> None:
         intake.refuse_expired(job, enqueued, now)
 
-    try:
-        enqueued = await face_of(request).database.call(
-            jobs.enqueue(job), check=check if job.expires_at else None
+    def told(enqueued: Enqueued) -> Response:
+        return answer(
+            _accepted(enqueued),
+            status=200 if enqueued.deduplicated else 202,
+            headers={"location": f"/v1/jobs/{enqueued.id}"},
         )
+
+    act = Act(call=jobs.enqueue(job), answer=told, check=check if job.expires_at else None)
+    try:
+        return await idempotency.perform(request, caller, sent=sent, act=act)
     except InvalidJobError as error:
         raise intake.refusal(error, at="$.payload") from error
-    return answer(
-        _accepted(enqueued),
-        status=200 if enqueued.deduplicated else 202,
-        headers={"location": f"/v1/jobs/{enqueued.id}"},
-    )
 
 
-@router.post("/bulk", status_code=202, openapi_extra=document.takes(BulkBody))
+@router.post("/bulk", status_code=202, openapi_extra=document.posted(BulkBody))
 async def enqueue_many(
     request: Request, caller: Annotated[Caller, Depends(caller_with("enqueue"))]
 ) -> Response:
@@ -89,14 +92,20 @@ async def enqueue_many(
         for n, (job, one) in enumerate(zip(batch, enqueued, strict=True)):
             intake.refuse_expired(job, one, now, at=f"$.jobs[{n}]")
 
+    def told(enqueued: Sequence[Enqueued]) -> Response:
+        return answer({"jobs": [_accepted(one) for one in enqueued]}, status=202)
+
+    act = Act(
+        call=jobs.enqueue_many(batch),
+        answer=told,
+        check=check if any(job.expires_at for job in batch) else None,
+    )
     try:
-        enqueued = await face_of(request).database.call(
-            jobs.enqueue_many(batch),
-            check=check if any(job.expires_at for job in batch) else None,
-        )
+        return await idempotency.perform(request, caller, sent=sent, act=act)
     except InvalidJobError as error:
         raise intake.bulk_refusal(error) from error
-    return answer({"jobs": [_accepted(one) for one in enqueued]}, status=202)
+    except DuplicateJobError as error:
+        raise intake.bulk_duplicate(error) from error
 
 
 @router.get("")
@@ -138,7 +147,7 @@ async def show(
 
 
 @router.post(
-    "/{job_id}/cancellation", status_code=202, openapi_extra=document.takes(CancellationBody)
+    "/{job_id}/cancellation", status_code=202, openapi_extra=document.posted(CancellationBody)
 )
 async def cancel(
     request: Request, job_id: str, caller: Annotated[Caller, Depends(caller_with("operate"))]
@@ -150,15 +159,14 @@ async def cancel(
     """
     sent = await body.read_object(request, bytes_max=ACT_BYTES_MAX)
     reason = intake.read(CancellationBody, sent).reason
-    outcome = await face_of(request).database.call(
-        jobs.cancel(
-            document.job_id_of(job_id),
-            actor=caller.actor,
-            reason=reason,
-            tenant_id=caller.tenant_id,
-        )
+    call = jobs.cancel(
+        document.job_id_of(job_id), actor=caller.actor, reason=reason, tenant_id=caller.tenant_id
     )
-    return answer({"cancellation": outcome}, status=200 if outcome == "cancelled" else 202)
+
+    def told(outcome: str) -> Response:
+        return answer({"cancellation": outcome}, status=200 if outcome == "cancelled" else 202)
+
+    return await idempotency.perform(request, caller, sent=sent, act=Act(call=call, answer=told))
 
 
 @router.put("/{job_id}/schedule", openapi_extra=document.takes(ScheduleBody))
@@ -167,24 +175,31 @@ async def reschedule(
 ) -> Response:
     """Let a job that waits run at another time; `available_at` null lets it run now.
 
-    409 when it runs or has ended.
+    409 when it runs or has ended, 422 for a time at which it will have expired.
     """
     sent = await body.read_object(request, bytes_max=ACT_BYTES_MAX)
     available_at = intake.read(ScheduleBody, sent).available_at
-    await face_of(request).database.call(
-        jobs.reschedule(
-            document.job_id_of(job_id),
-            available_at,
-            actor=caller.actor,
-            tenant_id=caller.tenant_id,
-        )
+    call = jobs.reschedule(
+        document.job_id_of(job_id),
+        available_at,
+        actor=caller.actor,
+        tenant_id=caller.tenant_id,
     )
+    try:
+        await face_of(request).database.call(call)
+    except InvalidJobError as error:
+        raise intake.refusal(error, at="$.available_at") from error
     return answer({"available_at": available_at})
 
 
 def wanted_wait(request: Request) -> int:
     """Return the seconds that a request prefers to wait, 0 for none, at most the granted 30."""
-    found = _WAIT.search(",".join(request.headers.getlist("prefer")))
+    # What is quoted is a value, whatever it looks like; only a number can be that of a wait.
+    prefer = _QUOTED.sub(
+        lambda quoted: quoted[1] if quoted[1].isdecimal() else "-",
+        ",".join(request.headers.getlist("prefer")),
+    )
+    found = _WAIT.search(prefer)
     return min(int(found[1]), waits.SECONDS_MAX) if found else 0
 
 

@@ -1,35 +1,33 @@
-"""The HTTP face's way to the database: a pool, and one statement per use of a connection.
+"""The HTTP face's way to the database: a pool, and one transaction per use of a connection.
 
-Each verb is its own transaction, committed before the answer goes out, and a connection is held for
-that transaction only: a caller who waits for a job holds none. Everything here works through
-PgBouncer in transaction mode.
+Each transaction is committed before the answer goes out, and a connection is held for it only: a
+caller who waits for a job holds none. Everything here works through PgBouncer in transaction mode.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, TypeAlias, TypeVar, cast
+from functools import partial
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
 from psycopg.types.json import set_json_loads
 from psycopg_pool import AsyncConnectionPool
 
 from hudhud.domain.plain import shown_json
 from hudhud.drivers import psycopg as driver
-from hudhud.store.reads import Read
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from datetime import datetime
+    from collections.abc import Awaitable, Callable
 
     import psycopg
     from psycopg.rows import TupleRow
 
     from hudhud.store.call import Call, Statement
+    from hudhud.store.reads import Read
 
     Pool: TypeAlias = AsyncConnectionPool[psycopg.AsyncConnection[TupleRow]]
 
 T = TypeVar("T")
-Check: TypeAlias = "Callable[[T, datetime], None]"
 
 CONNECT_SECONDS = 5
 ACQUIRE_SECONDS = 2.0
@@ -37,7 +35,15 @@ ACQUIRE_SECONDS = 2.0
 RECONNECT_SECONDS = 5.0
 """How long the pool tries on its own, with growing pauses; after that each request makes it try."""
 STATEMENT_SECONDS = 15.0
-"""No statement of the HTTP face needs more; one that does must not hold its connection."""
+"""No transaction of the HTTP face needs more; one that does must not hold its connection."""
+
+
+class Run(Protocol):
+    """Runs statements of one transaction."""
+
+    async def __call__(self, statement: Statement[T], /) -> T:
+        """Run one and return what it answers."""
+        ...
 
 
 class Database:
@@ -70,21 +76,30 @@ class Database:
         """Close every connection."""
         await self._pool.close()
 
-    async def call(self, call: Call[T], *, check: Check[T] | None = None) -> T:
+    async def call(self, call: Call[T]) -> T:
         """Run a verb in a transaction of its own and return what it read, after the commit.
 
         A caller who is cancelled meanwhile does not stop it: half-done work is never left open.
-
-        Args:
-            call: The verb.
-            check: Gets what was read and the database's time, before the commit; what it raises
-                undoes the verb and goes to the caller.
 
         Raises:
             HudhudError: What the database refused.
             psycopg.OperationalError: When it does not answer; a write is then of unknown outcome.
         """
-        return await asyncio.shield(self._run(call) if check is None else self._held(call, check))
+        return await asyncio.shield(self._run(call))
+
+    async def transact(self, work: Callable[[Run], Awaitable[T]]) -> T:
+        """Do several things in one transaction and return what they came to, after the commit.
+
+        Like `call` it goes to its end, whoever is cancelled meanwhile.
+
+        Args:
+            work: Gets what runs its statements; what it raises undoes them and goes to the caller.
+
+        Raises:
+            HudhudError: What the database refused.
+            psycopg.OperationalError: When it does not answer; a write is then of unknown outcome.
+        """
+        return await asyncio.shield(self._transact(work))
 
     async def read(self, read: Read) -> list[dict[str, object]]:
         """Return the rows of a read for people, as dicts.
@@ -94,16 +109,13 @@ class Database:
         """
         return await self._run(read)
 
-    async def _held(self, call: Call[T], check: Check[T]) -> T:
+    async def _transact(self, work: Callable[[Run], Awaitable[T]]) -> T:
         async with (
             asyncio.timeout(STATEMENT_SECONDS),
             self._pool.connection() as connection,
             connection.transaction(),
         ):
-            answer = await driver.arun(connection, call)
-            (row,) = await driver.arun(connection, Read("clock"))
-            check(answer, cast("datetime", row["now"]))
-            return answer
+            return await work(partial(driver.arun, connection))
 
     async def _run(self, statement: Statement[T]) -> T:
         async with asyncio.timeout(STATEMENT_SECONDS), self._pool.connection() as connection:
