@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
-from hudhud import NotSent, Permanent, Refused, Retryable, RetryPolicy, Snooze, TryLater
+from hudhud import NotSent, Permanent, Refused, Retryable, RetryPolicy, Snooze, TryLater, failpoint
 from hudhud.worker.provider import Provider
 from tests.support.application import Application, working
 from tests.support.bank import Bank, LostReplyError
-from tests.support.gates import Gates
+from tests.support.gates import Gates, ThreadGates
 from tests.support.jobs import Ended, Jobs, watching
 from tests.support.wait import auntil
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Iterator
     from uuid import UUID
 
     from hudhud.worker.context import Context
@@ -35,8 +35,9 @@ async def jobs(database: str) -> AsyncGenerator[Jobs]:
 
 
 @pytest.fixture
-def bank() -> Bank:
-    return Bank()
+def bank() -> Iterator[Bank]:
+    yield Bank()
+    failpoint.disarm()
 
 
 class World:
@@ -590,3 +591,70 @@ async def test_an_effect_and_a_transaction_keep_out_of_each_other(
         "ctx.transaction()",
     ]
     assert await jobs.rows(EFFECTS) == [("pay", "done", 1)]
+
+
+async def test_a_thread_that_is_given_up_inside_an_effect_leaves_it_unknown(
+    database: str, jobs: Jobs, bank: Bank
+) -> None:
+    world, gates = World(bank, Bank.find_now), ThreadGates()
+
+    @world.application.handler("stuck", timeout_seconds=0.3, retry=LATER)
+    def stuck(ctx: Context) -> Any:  # noqa: ANN401 - a JSON value
+        with ctx.effect("pay", world.provider) as effect:
+            if ctx.run == 1:
+                gates["on"].wait(60)
+            effect.result = effect.provider.pay_now(1, key=effect.key)
+        return effect.result
+
+    async with working(world.application, database):
+        job = await jobs.add("stuck")
+        assert await jobs.until_run_ended(job) == Ended(1, 1, "retry", "effect_unknown")
+        assert await jobs.rows(EFFECTS) == [("pay", "intended", 1)]
+        gates["on"].set()
+        await jobs.until("select count(*) = 1 from hudhud.effect where state = 'not_done'")
+        assert bank.ledger == []
+        await hurry(jobs, job)
+        assert await jobs.until_ended(job) == ["succeeded"]
+    assert len(bank.ledger) == 1
+
+
+async def test_a_stop_inside_an_effect_gives_the_job_back_when_it_has_settled(
+    database: str, jobs: Jobs, bank: Bank
+) -> None:
+    world, gates = World(bank, settle_seconds=1000.0), Gates()
+
+    @world.application.handler("slow", retry=LATER)
+    async def slow(ctx: Context) -> None:
+        async with ctx.effect("pay", world.provider) as effect:
+            await effect.provider.pay(1, key=effect.key)
+            gates["inside"].set()
+            await gates["never"].wait()
+
+    async with working(world.application, database, stop_seconds=0.1):
+        job = await jobs.add("slow")
+        await gates["inside"].wait()
+    assert await jobs.ends(job) == [Ended(1, 1, "hand_back", "interrupted")]
+    assert await jobs.rows(EFFECTS) == [("pay", "unknown", 1)]
+    left = "select extract(epoch from available_at - hudhud.clock()) from hudhud.scheduled"
+    assert 900 < await jobs.value(left) <= 1000
+
+
+async def test_a_run_that_is_stopped_while_it_intends_has_sent_nothing(
+    database: str, jobs: Jobs, bank: Bank
+) -> None:
+    world = World(bank, "none")
+
+    def cancel() -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+
+    failpoint.arm("effect.entered", cancel)
+    async with working(world.application, database):
+        job = await jobs.add("pay", {"amount": 5})
+        await jobs.until_run_ended(job)
+        failpoint.disarm()
+        assert await jobs.rows(EFFECTS) == [("pay", "not_done", 1)]
+        await hurry(jobs, job)
+        assert await jobs.until_ended(job) == ["succeeded"]
+    assert len(bank.ledger) == 1
