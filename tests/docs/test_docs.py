@@ -63,7 +63,11 @@ def test_the_public_names_are_few_and_each_is_documented() -> None:
 def test_the_codes_of_the_documentation_are_those_of_the_engine() -> None:
     text = (DOCS / "jobs.md").read_text().split("Codes of ours:")[1].split("\n\n")[0]
     documented = set(re.findall(r"`([a-z_]+)`", text))
-    sources = [*ROOT.glob("src/hudhud/worker/*.py"), *ROOT.glob("src/hudhud/store/sql/**/*.sql")]
+    sources = [
+        ROOT / "src/hudhud/errors.py",
+        *ROOT.glob("src/hudhud/worker/*.py"),
+        *ROOT.glob("src/hudhud/store/sql/**/*.sql"),
+    ]
     everything = "\n".join(source.read_text() for source in sources)
     missing = {code for code in documented if not re.search(rf"""["']{code}["']""", everything)}
     assert missing == set()
