@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
+from hudhud.domain.cause import followed_by_event, followed_by_job
 from hudhud.drivers.base import arun, run
-from hudhud.store import idempotency, jobs
+from hudhud.store import events, idempotency, jobs
 from hudhud.store.status import status_of, status_read
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from uuid import UUID
 
+    from hudhud.domain.event import NewEvent, Published
     from hudhud.domain.job import Enqueued, NewJob
     from hudhud.store.call import Statement
     from hudhud.store.status import JobStatus
@@ -39,13 +41,17 @@ class Client:
 
     def enqueue(self, connection: object, new_job: NewJob, *, notify: bool = True) -> Enqueued:
         """Make a job, or find the one that has its key; see `store.jobs.enqueue` for errors."""
-        return run(connection, jobs.enqueue(new_job, notify=notify))
+        return run(connection, jobs.enqueue(followed_by_job(new_job), notify=notify))
 
     def enqueue_many(
         self, connection: object, new_jobs: Iterable[NewJob], *, notify: bool = True
     ) -> list[Enqueued]:
         """Make many jobs in one statement; one result per job, in order."""
-        return run(connection, jobs.enqueue_many(new_jobs, notify=notify))
+        return run(connection, jobs.enqueue_many(map(followed_by_job, new_jobs), notify=notify))
+
+    def publish(self, connection: object, new_event: NewEvent, *, notify: bool = True) -> Published:
+        """Write an event: it happened if the transaction commits; see `store.events.publish`."""
+        return run(connection, events.publish(followed_by_event(new_event), notify=notify))
 
     def take_in(
         self, connection: object, consumer: str, event_id: UUID, *, tenant_id: str = "default"
@@ -129,13 +135,21 @@ class AsyncClient:
         self, connection: object, new_job: NewJob, *, notify: bool = True
     ) -> Enqueued:
         """Make a job, or find the one that has its key; see `store.jobs.enqueue` for errors."""
-        return await arun(connection, jobs.enqueue(new_job, notify=notify))
+        return await arun(connection, jobs.enqueue(followed_by_job(new_job), notify=notify))
 
     async def enqueue_many(
         self, connection: object, new_jobs: Iterable[NewJob], *, notify: bool = True
     ) -> list[Enqueued]:
         """Make many jobs in one statement; one result per job, in order."""
-        return await arun(connection, jobs.enqueue_many(new_jobs, notify=notify))
+        return await arun(
+            connection, jobs.enqueue_many(map(followed_by_job, new_jobs), notify=notify)
+        )
+
+    async def publish(
+        self, connection: object, new_event: NewEvent, *, notify: bool = True
+    ) -> Published:
+        """Write an event: it happened if the transaction commits; see `store.events.publish`."""
+        return await arun(connection, events.publish(followed_by_event(new_event), notify=notify))
 
     async def take_in(
         self, connection: object, consumer: str, event_id: UUID, *, tenant_id: str = "default"

@@ -14,12 +14,14 @@ from hudhud.client import AsyncClient, Client
 from hudhud.config import load
 from hudhud.errors import ConfigError
 from hudhud.store import migrate
+from hudhud.worker.declaration import Declarations
 from hudhud.worker.handler import Handler, HandlerOptions, define
+from hudhud.worker.outbox import Outbox, PublishOptions, new_event
 from hudhud.worker.provider import Provider, ProviderOptions, opener
 from hudhud.worker.registry import Registry
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Sequence
+    from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
     from uuid import UUID
@@ -42,11 +44,12 @@ F = TypeVar("F", bound="Callable[[], Any]")
 POOL_CONNECTIONS_MAX = 4
 
 
-class Hudhud:
+class Hudhud(Declarations):
     """What you define your handlers on and enqueue with. Making one opens nothing.
 
     Attributes:
-        registry: The handlers defined so far.
+        registry: The handlers defined so far, those of subscriptions included.
+        outbox: The event types, subscriptions and upcasters defined so far.
         middleware: Wrapped around each attempt, the outermost first: coroutine functions that take
             the context and `call_next`, and return what `await call_next(ctx)` returned.
         providers: The services outside that its effects reach.
@@ -64,6 +67,7 @@ class Hudhud:
             middleware: See the attribute.
         """
         self.registry = Registry()
+        self.outbox = Outbox(self.registry)
         self.middleware = tuple(middleware)
         self.providers: list[Provider[Any]] = []
         self.client = Client()
@@ -229,6 +233,44 @@ class Hudhud:
     async def aenqueue_many(self, connection: object, jobs: Iterable[NewJob], /) -> list[Enqueued]:
         """As `enqueue_many`, on an asynchronous connection."""
         return await self.aclient.enqueue_many(connection, jobs)
+
+    def publish(
+        self,
+        connection: object,
+        type: str,  # noqa: A002 - the word for it, everywhere
+        payload: Mapping[str, object],
+        **options: Unpack[PublishOptions],
+    ) -> UUID:
+        """Publish an event in the transaction of a synchronous connection: one statement.
+
+        `app.publish(connection, "comment.created", {"comment_id": 7}, aggregate=("comment", 7))`
+
+        Args:
+            connection: Yours, with the transaction that makes the event true.
+            type: Of the event.
+            payload: A JSON object of at most 16 KiB: ids and references, not documents.
+            options: See `NewEvent`. `version` defaults to the newest that is declared here.
+
+        Returns:
+            The event's id.
+
+        Raises:
+            InvalidEventError: The payload does not fit its contract, or an option is wrong.
+            HudhudError: What the database refuses; the transaction is aborted then.
+        """
+        event = new_event(self.outbox, type, payload, **options)
+        return self.client.publish(connection, event).id
+
+    async def apublish(
+        self,
+        connection: object,
+        type: str,  # noqa: A002 - the word for it, everywhere
+        payload: Mapping[str, object],
+        **options: Unpack[PublishOptions],
+    ) -> UUID:
+        """As `publish`, on an asynchronous connection."""
+        event = new_event(self.outbox, type, payload, **options)
+        return (await self.aclient.publish(connection, event)).id
 
     @contextmanager
     def transaction(self) -> Generator[Connection[TupleRow]]:

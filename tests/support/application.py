@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hudhud.config import WorkerConfig
 from hudhud.worker.handler import define
+from hudhud.worker.outbox import Outbox
 from hudhud.worker.registry import Registry
 from hudhud.worker.worker import Addresses, Worker
 from tests.support.wait import auntil
@@ -29,6 +30,7 @@ class Application:
 
     def __init__(self, *handlers: AnyHandler) -> None:
         self.registry = Registry()
+        self.outbox = Outbox(self.registry)
         self.providers: list[AnyProvider] = []
         self.middleware: list[Middleware] = []
         self.lifespan: list[str] = []

@@ -14,6 +14,7 @@ from collections import abc
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
+from hudhud.domain.event import PERSONAL
 from hudhud.domain.payload import step
 from hudhud.errors import ConfigError, InvalidJobError
 
@@ -156,6 +157,40 @@ def schema_of(function: Callable[..., object], owner: str) -> PayloadSchema:
     )
 
 
+def schema_of_class(contract: type, owner: str) -> tuple[PayloadSchema, list[str]]:
+    """Read an event's contract off a class: its annotations, and those of its bases.
+
+    A field with a default is optional.
+
+    Args:
+        contract: Any class with annotations.
+        owner: What to call it in an error, `type:version`.
+
+    Returns:
+        The schema, and the names of the fields that are marked as personal.
+
+    Raises:
+        ConfigError: A field is annotated with what JSON cannot carry.
+    """
+    required: dict[str, tuple[str, ...]] = {}
+    optional: dict[str, tuple[str, ...]] = {}
+    personal: list[str] = []
+    for base in reversed(contract.__mro__):
+        for name, annotation in _annotations(base).items():
+            names = vars(sys.modules[base.__module__])
+            found = _evaluated(annotation, names) if isinstance(annotation, str) else annotation
+            if typing.get_origin(found) is typing.ClassVar:
+                continue
+            fields = optional if hasattr(contract, name) else required
+            fields[name] = _kinds_in(found, f"{owner}: field {name}", annotation)
+            if _is_personal(found):
+                personal.append(name)
+    schema = PayloadSchema(
+        types.MappingProxyType(required), types.MappingProxyType(optional), is_open=False
+    )
+    return schema, personal
+
+
 def json_type(value: object) -> str:
     """Return the JSON type of a value, or its Python type's name when JSON has no word for it."""
     return next((name for cls, name in _BY_CLASS if isinstance(value, cls)), type(value).__name__)
@@ -180,28 +215,51 @@ def _signature(function: Callable[..., object]) -> inspect.Signature:
 def _kinds_of(
     parameter: inspect.Parameter, function: Callable[..., object], owner: str
 ) -> tuple[str, ...]:
-    annotation = _resolved(parameter.annotation, function)
+    written = parameter.annotation
+    return _kinds_in(
+        _resolved(written, function), f"{owner}: payload field {parameter.name}", written
+    )
+
+
+def _kinds_in(annotation: object, field_name: str, written: object) -> tuple[str, ...]:
     kinds = tuple(dict.fromkeys(_kinds(annotation)))
     if "" in kinds:
         message = (
-            f"{owner}: payload field {parameter.name} is annotated {parameter.annotation}, which"
-            " JSON cannot carry; take str, int, float, bool, list or dict and convert inside"
+            f"{field_name} is annotated {written}, which JSON cannot carry;"
+            " take str, int, float, bool, list or dict and convert inside"
         )
         raise ConfigError(message)
     return (ANY,) if ANY in kinds else kinds
+
+
+def _annotations(contract: type) -> Mapping[str, object]:
+    if sys.version_info >= (3, 14):
+        import annotationlib  # noqa: PLC0415 - exists there only
+
+        return annotationlib.get_annotations(contract, format=annotationlib.Format.FORWARDREF)
+    return inspect.get_annotations(contract)
+
+
+def _is_personal(annotation: object) -> bool:
+    """Whether an annotation, or a part of it, is marked with `Personal`."""
+    if PERSONAL in getattr(annotation, "__metadata__", ()):
+        return True
+    return any(_is_personal(part) for part in typing.get_args(annotation))
 
 
 def _resolved(annotation: object, function: Callable[..., object]) -> object:
     """Evaluate an annotation that is text; what only the type checker knows is `Any`."""
     if not isinstance(annotation, str):
         return annotation
+    return _evaluated(annotation, getattr(inspect.unwrap(function), "__globals__", {}))
 
+
+def _evaluated(annotation: str, names: dict[str, Any]) -> object:
     def probe() -> None: ...
 
     probe.__annotations__ = {"field": annotation}
-    names: dict[str, Any] = getattr(inspect.unwrap(function), "__globals__", {})
     try:
-        return typing.get_type_hints(probe, globalns=names)["field"]
+        return typing.get_type_hints(probe, globalns=names, include_extras=True)["field"]
     except NameError:
         return Any
 

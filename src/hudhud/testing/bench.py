@@ -17,7 +17,7 @@ from hudhud.config import WorkerConfig
 from hudhud.domain.payload import load
 from hudhud.drivers.psycopg import arun
 from hudhud.errors import ConfigError, InvalidJobError
-from hudhud.store import runs
+from hudhud.store import events, runs
 from hudhud.store.reads import Read
 from hudhud.testing.drained import EndedRun
 from hudhud.worker.batch import Batch
@@ -63,7 +63,11 @@ class Bench(Worker):
         """Open the application's lifespan, make its types known, and be ready to run jobs."""
         self._connection = await aconnect(self._addresses.database_url, "testing")
         await self._open()
+        outbox = self.application.outbox
         await self.do(runs.announce(self.application.registry.announcement()))
+        await self.do(
+            events.announce_events(outbox.announced_types(), outbox.announced_subscriptions())
+        )
         for loop in (self.desk, self.finisher, self.runner):
             loop.start()
             await loop.ready()

@@ -15,6 +15,7 @@ from dataclasses import dataclass, fields
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
+from hudhud.domain.cause import Known, caused_by
 from hudhud.worker.handler import Handler
 
 if TYPE_CHECKING:
@@ -134,7 +135,10 @@ def serve(pipe: Connection) -> None:
 def _answer(request: Request, pipe: Connection) -> None:
     try:
         function = _find(request.module, request.qualname)
-        result = function(ProcessContext(pipe=pipe, **request.facts), **request.payload)
+        context = ProcessContext(pipe=pipe, **request.facts)
+        flow_id = context.correlation_id or str(context.root_id)
+        with caused_by(Known(flow_id, context.job_id)):
+            result = function(context, **request.payload)
     except BaseException as error:  # noqa: BLE001 - whatever it is, it is the run's outcome
         pipe.send(_raised(error))
     else:

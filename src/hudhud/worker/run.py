@@ -154,6 +154,16 @@ class Run:
         return UUID(root) if root else self.job_id
 
     @property
+    def flow_id(self) -> str:
+        """What it makes belongs to the same flow; one that was not named begins with its job."""
+        return self.correlation_id or str(self.root_id)
+
+    @property
+    def causation_id(self) -> UUID:
+        """The events that it publishes follow from its job."""
+        return self.job_id
+
+    @property
     def is_cancelled(self) -> bool:
         """Whether this run should stop. A plain function asks now and then; a task is cancelled."""
         return self.ending is not None or self.batch.is_lost

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 import psycopg
 from typing_extensions import override
 
+from hudhud.domain import cause
 from hudhud.domain.payload import load
 from hudhud.errors import HudhudError, InvalidJobError
 from hudhud.telemetry import emit
@@ -239,6 +240,7 @@ class Runner(Service):
 
     async def _run_one(self, context: Context, slots: Slots) -> None:
         context.deadline = time.monotonic() + context.handler.timeout_seconds
+        cause.begin(context)
         try:
             result = await self.attempt(context)
             settlement = None if result is None else ending.of_result(context, result)

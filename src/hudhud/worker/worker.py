@@ -15,7 +15,7 @@ from uuid import UUID, uuid4
 
 import psycopg
 
-from hudhud.store import runs
+from hudhud.store import events, runs
 from hudhud.telemetry import emit
 from hudhud.worker.claimer import Claimer, ClaimSettings
 from hudhud.worker.desk import Desk
@@ -24,6 +24,7 @@ from hudhud.worker.lease import LeaseKeeper
 from hudhud.worker.link import Link
 from hudhud.worker.maintainer import Maintainer
 from hudhud.worker.pools import Pools
+from hudhud.worker.relay import HINT, Relay
 from hudhud.worker.runner import Runner
 from hudhud.worker.waker import Waker
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from hudhud.worker.batch import Batch
     from hudhud.worker.context import Context
     from hudhud.worker.handler import Kind
+    from hudhud.worker.outbox import Outbox
     from hudhud.worker.provider import AnyProvider
     from hudhud.worker.registry import Registry
     from hudhud.worker.run import Run
@@ -54,6 +56,11 @@ class Application(Protocol):
     @property
     def registry(self) -> Registry:
         """Its handlers."""
+        ...
+
+    @property
+    def outbox(self) -> Outbox:
+        """Its event types and subscriptions."""
         ...
 
     @property
@@ -116,7 +123,7 @@ class Worker:
             slots={"async": config.concurrency, "thread": config.threads, "process": processes},
         )
         self.runner.attempt = _wrapped(self.runner.call_handler, application.middleware)
-        self.waker = Waker(addresses.direct_url, config.queues, self.id)
+        self.waker = Waker(addresses.direct_url, (*config.queues, HINT), self.id)
         self.keeper = LeaseKeeper(
             url,
             self.id,
@@ -125,6 +132,7 @@ class Worker:
             on_cancel=self.runner.cancel,
         )
         self.maintainer = Maintainer(url, addresses.direct_url)
+        self.relay = Relay(url, self.waker.event(HINT))
         self.claimers = [self._claimer(queue) for queue in config.queues]
 
     @property
@@ -162,6 +170,7 @@ class Worker:
             loop.start()
         await asyncio.gather(*(loop.ready() for loop in (self.desk, self.finisher, self.runner)))
         self.maintainer.start()
+        self.relay.start()
         for claimer in self.claimers:
             claimer.start()
         emit("worker.started", worker_id=self.id, queues=self.config.queues)
@@ -175,7 +184,7 @@ class Worker:
         seconds = self.config.stop_seconds if within_seconds is None else within_seconds
         deadline = time.monotonic() + seconds
         try:
-            await _stop(*self.claimers, self.waker)
+            await _stop(*self.claimers, self.relay, self.waker)
             await self.runner.close(deadline)
             await _stop(self.finisher, self.maintainer, self.runner, self.desk)
             await _stop(self.keeper)
@@ -196,7 +205,11 @@ class Worker:
 
     async def _register(self) -> None:
         registry = self._application.registry
+        outbox = self._application.outbox
         await self._claims.run(runs.announce(registry.announcement()))
+        await self._claims.run(
+            events.announce_events(outbox.announced_types(), outbox.announced_subscriptions())
+        )
         await self._claims.run(
             runs.register_worker(
                 runs.NewWorker(

@@ -12,8 +12,9 @@ from uuid import UUID
 
 import pytest
 
+from hudhud.domain.event import NewEvent
 from hudhud.domain.job import NewJob, Outcome
-from hudhud.store import idempotency, jobs, keys, runs, upkeep
+from hudhud.store import events, idempotency, jobs, keys, runs, upkeep
 from hudhud.store.call import Arg, Call, given, nothing
 
 ID = UUID(int=7)
@@ -37,6 +38,18 @@ FULL = NewJob(
 )
 # The rest of the options, each of which excludes one of the others.
 OTHER = replace(FULL, idempotency_key=None, unique_by="payload", available_at=None, delay_seconds=5)
+EVENT = NewEvent(
+    "refunded",
+    {"amount": 5},
+    version=2,
+    tenant_id="bank",
+    aggregate=("refund", "7"),
+    ordered=False,
+    occurred_at=NOW,
+    correlation_id="c",
+    causation_id=ID,
+    traceparent="t",
+)
 WORKER = runs.NewWorker(ID, "w", "host", 1, ["q"], ["refund:2"], "0.1.0")
 REQUEST_KEY = idempotency.RequestKey("t", "k", b"x")
 REQUEST = runs.ClaimRequest(ID, "q", [2], ["bank"], [0], [10], 30)
@@ -53,6 +66,11 @@ EVERY: list[Call[object]] = [
     idempotency.take_request(REQUEST_KEY),
     idempotency.keep_answer(REQUEST_KEY, idempotency.Answer(202, {"location": "/"}, "{}")),
     idempotency.take_in("billing", ID),
+    events.publish(EVENT, notify=False),
+    events.announce_events([{"type": "refunded"}], [{"name": "refunded:tell"}]),
+    events.due_subscriptions(),
+    events.relay("refunded:tell", 100),
+    events.mark_relay(1.0),
     keys.create_key("n", "t", ["read"], secret_hash=b"x", actor="a"),
     keys.revoke_key(ID, actor="a"),
     keys.check_key(b"x"),
@@ -119,7 +137,7 @@ def test_every_parameter_without_a_default_is_given(call: Call[object]) -> None:
 def test_every_function_of_these_modules_is_in_the_list() -> None:
     verbs = {
         name
-        for module in (idempotency, jobs, keys, runs, upkeep)
+        for module in (events, idempotency, jobs, keys, runs, upkeep)
         for name, one in vars(module).items()
         if not name.startswith("_")
         and callable(one)

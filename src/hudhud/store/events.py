@@ -1,0 +1,142 @@
+"""The verbs of events: publish, announce, route, and what operators do about subscriptions.
+
+Each returns a `Call`; nothing happens until a driver runs it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from hudhud.domain import payload
+from hudhud.domain.event import EVENT_BYTES_MAX, Published, check
+from hudhud.errors import InvalidEventError, InvalidJobError
+from hudhud.store.call import Arg, Call, given, nothing, one
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from hudhud.domain.event import NewEvent
+    from hudhud.store.call import Row
+
+
+class Routed(NamedTuple):
+    """What a relay's step came to: jobs made, and whether there is more of the step."""
+
+    routed: int
+    is_open: bool
+
+
+def publish(new_event: NewEvent, *, notify: bool = True) -> Call[Published]:
+    """Write an event in the caller's transaction: one statement.
+
+    Args:
+        new_event: What happened.
+        notify: False for callers of PREPARE TRANSACTION; relays then find the event by polling.
+
+    Returns:
+        The event's id and its number within its aggregate.
+
+    Raises:
+        InvalidEventError: Here for what cannot be sent, when run for what the type's contract or
+            the rules refuse; the message names the JSON path or the option.
+        PayloadTooLargeError: As above.
+
+    Source: sql/functions/events/publish.sql
+    """
+    check(new_event)
+    try:
+        document = payload.dump(new_event.payload, bytes_max=EVENT_BYTES_MAX)
+    except InvalidJobError as error:
+        raise InvalidEventError(str(error)) from error
+    aggregate_type, aggregate_id = new_event.aggregate or (None, None)
+    args = given(
+        Arg("type", "text", new_event.type),
+        Arg("payload", "jsonb", document),
+        Arg("version", "integer", _unless(1, new_event.version)),
+        Arg("tenant_id", "text", _unless("default", new_event.tenant_id)),
+        Arg("aggregate_type", "text", aggregate_type),
+        Arg("aggregate_id", "text", aggregate_id),
+        Arg("ordered", "boolean", None if new_event.ordered else False),
+        Arg("occurred_at", "timestamptz", new_event.occurred_at),
+        Arg("correlation_id", "text", new_event.correlation_id),
+        Arg("causation_id", "uuid", new_event.causation_id),
+        Arg("traceparent", "text", new_event.traceparent),
+        Arg("notify", "boolean", None if notify else False),
+    )
+    return Call("publish", args, _published)
+
+
+def announce_events(
+    types: Sequence[Mapping[str, object]], subscriptions: Sequence[Mapping[str, object]]
+) -> Call[None]:
+    """Make event types and subscriptions known; a new subscription gets its cursor.
+
+    Args:
+        types: {type, version, schema, personal: field names, need: why they are there} each.
+        subscriptions: {name, event_type, queue, lane, max_attempts, start} each.
+
+    Raises:
+        InvalidEventError: When run: what cannot be, with its name.
+
+    Source: sql/functions/events/announce_events.sql
+    """
+    args = (
+        Arg("types", "jsonb", payload.dump_value(list(types))),
+        Arg("subscriptions", "jsonb", payload.dump_value(list(subscriptions))),
+    )
+    return Call("announce_events", args, nothing)
+
+
+def due_subscriptions() -> Call[list[str]]:
+    """Ask which subscriptions have something to be routed; it writes nothing.
+
+    Returns:
+        Their names, those first that have waited longest.
+
+    Raises:
+        RestoredCopyError: When run in a copy of a database.
+
+    Source: sql/functions/events/due_subscriptions.sql
+    """
+    return Call("due_subscriptions", (), one)
+
+
+def relay(subscription: str, max_events: int) -> Call[Routed]:
+    """Route the next events of a subscription: one job each, and the cursor, in one commit.
+
+    Args:
+        subscription: Its name.
+        max_events: At most so many in this step.
+
+    Returns:
+        Nothing routed, too, when another relay has the subscription.
+
+    Raises:
+        RestoredCopyError: When run in a copy of a database.
+
+    Source: sql/functions/events/relay.sql
+    """
+    args = (Arg("subscription", "text", subscription), Arg("max_events", "integer", max_events))
+    return Call("relay", args, _routed)
+
+
+def mark_relay(seconds: float) -> Call[None]:
+    """Say that this relay polls hard for the next moment, at most 1 s.
+
+    Source: sql/functions/events/mark_relay.sql
+    """
+    return Call("mark_relay", (Arg("seconds", "real", seconds),), nothing)
+
+
+def _unless(default: object, value: object) -> object:
+    """Leave out what the function has as its default."""
+    return None if value == default else value
+
+
+def _published(rows: Sequence[Row]) -> Published:
+    event_id, sequence = rows[0]
+    return Published(event_id, sequence)
+
+
+def _routed(rows: Sequence[Row]) -> Routed:
+    return Routed(*rows[0])
