@@ -272,6 +272,28 @@ async def test_a_provider_that_knows_the_key_again_gets_the_same_key(
     assert await jobs.rows(EFFECTS) == [("pay", "done", 2)]
 
 
+@pytest.mark.parametrize(
+    "error",
+    [TryLater("busy", after_seconds=900), Refused("no"), NotSent("no route")],
+    ids=lambda error: type(error).__name__,
+)
+async def test_that_a_second_send_was_not_done_says_nothing_about_the_first(
+    database: str, jobs: Jobs, bank: Bank, *, error: Exception
+) -> None:
+    world = World(bank, "dedups")
+    bank.lose_reply()
+    bank.fail_with(error)
+    async with working(world.application, database):
+        job = await jobs.add("pay", {"amount": 5})
+        await jobs.until_run_ended(job)
+        await hurry(jobs, job)
+        assert await jobs.until_run_ended(job, run=2) == Ended(2, 2, "retry", "effect_unknown")
+        assert await jobs.rows(EFFECTS) == [("pay", "unknown", 2)]
+        await hurry(jobs, job)
+        assert await jobs.until_ended(job) == ["succeeded"]
+    assert await jobs.rows(EFFECTS) == [("pay", "done", 3)]
+
+
 @pytest.mark.parametrize(("decision", "payments"), [("done", 1), ("not_done", 2)])
 async def test_where_nobody_can_be_asked_an_operator_decides(
     database: str, jobs: Jobs, bank: Bank, *, decision: str, payments: int

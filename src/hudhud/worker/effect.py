@@ -127,6 +127,8 @@ class Effect(Generic[T]):
         self._intended: Intended | None = None
         self._send_until = 0.0
         self._is_handed_out = False
+        # An earlier send may have been done: that this one was not says nothing about it.
+        self._follows_unknown = False
         self._was_cancelled = False
         self._check_options()
 
@@ -284,6 +286,7 @@ class Effect(Generic[T]):
             raise HeldError(0, message)
         self._open(time.monotonic(), is_under_way=True)
         answer = None
+        self._follows_unknown = isinstance(self._reconcile, str)
         if not isinstance(self._reconcile, str):
             answer = yield _Find(self._reconcile)
         emit(
@@ -310,15 +313,16 @@ class Effect(Generic[T]):
 
     def _leaving(self, error: BaseException | None) -> _Steps:
         """Record what came of the block."""
+        not_done = "unknown" if self._follows_unknown else "not_done"
         if self._is_handed_out:
             reach("effect.called")
         if not self._is_handed_out:
             # The client was never asked for, so nothing can have been sent.
-            yield from self._record("not_done", "not_sent")
+            yield from self._record(not_done, "not_sent")
         elif error is None:
             yield from self._record("done")
         elif isinstance(error, NotSent | Refused | TryLater):
-            yield from self._record("not_done", error.code)
+            yield from self._record(not_done, error.code)
         else:
             yield from self._record("unknown", code_of(type(error).__name__))
 

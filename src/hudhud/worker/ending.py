@@ -115,6 +115,7 @@ def of_open_effects(run: Run, handler: AnyHandler, settlement: Settlement | None
             return _settlement(run, Outcome.SNOOZE, code="effect_unknown", effect=effect.held)
     seconds = max(effect.reconcile_at for effect in run.effects.values()) - time.monotonic()
     ended = settlement or _settlement(run, Outcome.RETRY)
+    seconds = max(seconds, ended.delay_seconds or 0.0)
     if ended.outcome not in (Outcome.SNOOZE, Outcome.HAND_BACK):
         ended = _retried(
             run,

@@ -169,6 +169,19 @@ def test_a_job_that_is_to_be_cancelled_sends_nothing_new_but_learns_what_is_done
     assert db.values("select key from hudhud.effect") == ["first"]
 
 
+@pytest.mark.parametrize(
+    ("reconcile", "verdict"),
+    [("queryable", "cancelled"), ("dedups", "send"), ("replaces", "send"), ("none", "send")],
+)
+def test_a_cancelled_job_sends_again_only_where_that_is_the_way_to_find_out(
+    db: Verbs, reconcile: str, verdict: str
+) -> None:
+    claim = claimed(db)
+    intend(db, claim, reconcile=reconcile)
+    assert db.answer("cancel", job_id=claim.job_ids[0], actor="ann") == "requested"
+    assert intend(db, claim, reconcile=reconcile, after_send=1).verdict == verdict
+
+
 def test_an_intention_does_not_wait_for_a_finish_of_its_neighbours(own: Sessions) -> None:
     first, second = own.open(), own.open()
     first.enqueue()

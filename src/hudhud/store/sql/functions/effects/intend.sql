@@ -71,7 +71,8 @@ begin
         update hudhud.effect e set state = 'unknown', job_id = held.job_id, run = held.run, updated_at = now
         where e.tenant_id = intend.tenant_id and e.key = intend.key and e.shard = of_shard
           and (e.state, e.job_id, e.run) is distinct from ('unknown', held.job_id, held.run);
-    elsif is_cancelled then
+    -- Where only the same key again tells what became of it, that is what looking into it means.
+    elsif is_cancelled and (known.state = 'not_done' or reconcile = 'queryable') then
         verdict := 'cancelled';
     else
         verdict := 'send';
