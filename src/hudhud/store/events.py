@@ -5,7 +5,7 @@ Each returns a `Call`; nothing happens until a driver runs it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from hudhud.domain import payload
 from hudhud.domain.event import EVENT_BYTES_MAX, Published, check
@@ -14,6 +14,7 @@ from hudhud.store.call import Arg, Call, given, nothing, one
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from datetime import date, datetime
 
     from hudhud.domain.event import NewEvent
     from hudhud.store.call import Row
@@ -24,6 +25,26 @@ class Routed(NamedTuple):
 
     routed: int
     is_open: bool
+
+
+class Stall(NamedTuple):
+    """A session that holds events up. `pid` is None for a prepared transaction."""
+
+    kind: Literal["publisher", "subscription"]
+    subscription: str | None
+    pid: int | None
+    role: str
+    application: str
+    state: str
+    since: datetime
+    seconds: float
+
+
+class Released(NamedTuple):
+    """Which subscriptions still need a day of events, and which lose by its going."""
+
+    holders: list[str]
+    losers: list[str]
 
 
 def publish(new_event: NewEvent, *, notify: bool = True) -> Call[Published]:
@@ -128,6 +149,99 @@ def mark_relay(seconds: float) -> Call[None]:
     return Call("mark_relay", (Arg("seconds", "real", seconds),), nothing)
 
 
+def see_subscriptions(names: Sequence[str]) -> Call[None]:
+    """Say that a worker is there which can run the jobs of these subscriptions.
+
+    Source: sql/functions/events/see_subscriptions.sql
+    """
+    return Call("see_subscriptions", (Arg("names", "text[]", list(names)),), nothing)
+
+
+def silent_subscriptions() -> Call[list[str]]:
+    """Ask which subscriptions nobody has announced for so long that nothing is kept for them.
+
+    Source: sql/functions/events/silent_subscriptions.sql
+    """
+    return Call("silent_subscriptions", (), one)
+
+
+def relay_stalls(stall_seconds: float = 60) -> Call[list[Stall]]:
+    """Ask who holds events up, and for how long already.
+
+    Args:
+        stall_seconds: How long a transaction may take before it is named.
+
+    Source: sql/functions/events/relay_stalls.sql
+    """
+    args = (Arg("stall_seconds", "double precision", stall_seconds),)
+    return Call("relay_stalls", args, _stalls)
+
+
+def change_subscription(
+    subscription: str,
+    state: Literal["active", "paused", "stopped"],
+    *,
+    actor: str,
+    reason: str | None = None,
+) -> Call[str]:
+    """Pause a subscription, let it go on, or stop it for good.
+
+    Args:
+        subscription: Its name.
+        state: Paused, its events are kept for it; stopped, they are not.
+        actor: Who does it, for the audit.
+        reason: Why, for the audit.
+
+    Returns:
+        The state that it was in.
+
+    Raises:
+        InvalidEventError: When run and there is none of this name.
+
+    Source: sql/functions/events/change_subscription.sql
+    """
+    args = given(
+        Arg("subscription", "text", subscription),
+        Arg("state", "text", state),
+        Arg("actor", "text", actor),
+        Arg("reason", "text", reason),
+    )
+    return Call("change_subscription", args, one)
+
+
+def rebase(*, actor: str, reason: str) -> Call[int]:
+    """Let a copy of a database route its events itself, from where the original was.
+
+    Returns:
+        The new epoch.
+
+    Raises:
+        MoveRefusedError: When run and this is no copy.
+
+    Source: sql/functions/events/rebase.sql
+    """
+    return Call("rebase", (Arg("actor", "text", actor), Arg("reason", "text", reason)), one)
+
+
+def event_day_to_drop() -> Call[date | None]:
+    """Ask for the oldest day of events that has been kept long enough, None when there is none.
+
+    Source: sql/functions/events/event_day_to_drop.sql
+    """
+    return Call("event_day_to_drop", (), one)
+
+
+def release_event_day(day: date) -> Call[Released]:
+    """Find out whether a day of events can go, and take note of who loses by it.
+
+    Raises:
+        psycopg.errors.LockNotAvailable: When run: a transaction that published then is still open.
+
+    Source: sql/functions/events/release_event_day.sql
+    """
+    return Call("release_event_day", (Arg("day", "date", day),), _released)
+
+
 def _unless(default: object, value: object) -> object:
     """Leave out what the function has as its default."""
     return None if value == default else value
@@ -136,6 +250,14 @@ def _unless(default: object, value: object) -> object:
 def _published(rows: Sequence[Row]) -> Published:
     event_id, sequence = rows[0]
     return Published(event_id, sequence)
+
+
+def _stalls(rows: Sequence[Row]) -> list[Stall]:
+    return [Stall(*row) for row in rows]
+
+
+def _released(rows: Sequence[Row]) -> Released:
+    return Released(*rows[0])
 
 
 def _routed(rows: Sequence[Row]) -> Routed:

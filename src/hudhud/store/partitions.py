@@ -44,6 +44,14 @@ def to_day(day: date) -> Read:
     return Read("partitions_to_day", {"day": day})
 
 
+def events_to_day(day: date) -> Read:
+    """Read the partitions of events of a day, and what was left standing of earlier ones.
+
+    Source: sql/reads/event_partitions_to_day.sql
+    """
+    return Read("event_partitions_to_day", {"day": day})
+
+
 def partitions(rows: Sequence[Mapping[str, object]]) -> list[Partition]:
     """Return what the rows of `to_day` say, oldest first."""
     return [

@@ -7,10 +7,11 @@ import random
 import time
 from typing import TYPE_CHECKING, Final
 
+import psycopg
 from typing_extensions import override
 
 from hudhud.drivers.psycopg import arun
-from hudhud.store import effects, partitions, upkeep
+from hudhud.store import effects, events, partitions, upkeep
 from hudhud.telemetry import emit
 from hudhud.worker.connection import aconnect
 from hudhud.worker.link import Link
@@ -19,6 +20,7 @@ from hudhud.worker.service import Service
 if TYPE_CHECKING:
     from datetime import date
 
+    from hudhud.store.reads import Read
     from hudhud.store.upkeep import Rescued
 
 JOBS_MAX: Final = 1_000
@@ -112,6 +114,7 @@ class Housekeeping:
 
     Attributes:
         closing: The day that was closed last, and the transaction that it waits for.
+        held: The day of events that could go but for some subscriptions, and those.
     """
 
     def __init__(
@@ -133,6 +136,7 @@ class Housekeeping:
                 not by `lock_timeout`, which would need a session of our own behind a pooler.
         """
         self.closing: tuple[date, int] | None = None
+        self.held: tuple[date, list[str]] | None = None
         self._link = Link(url, "housekeeping")
         self._direct_url = direct_url or url
         self._settle_seconds = settle_seconds
@@ -153,7 +157,10 @@ class Housekeeping:
                 continue
             while (day := await self._link.run(upkeep.day_to_drop())) is not None:
                 if not await self._drop_day(day):
-                    return
+                    break
+            while (day := await self._link.run(events.event_day_to_drop())) is not None:
+                if not await self._drop_event_day(day):
+                    break
         finally:
             await self._link.close()
 
@@ -165,16 +172,38 @@ class Housekeeping:
             emit("partition.drop_delayed", day=day, waits_for_xid=self.closing[1])
             return False
         kept = await self._link.run(upkeep.keep_survivors(day))
+        await self._take_away(partitions.to_day(day))
+        emit("partition.dropped", day=day, kept_jobs=kept)
+        return True
+
+    async def _drop_event_day(self, day: date) -> bool:
+        """Take a day of events away; false if somebody still needs it or writes into it."""
+        try:
+            released = await self._link.run(events.release_event_day(day))
+        except psycopg.errors.LockNotAvailable:
+            emit("partition.drop_delayed", day=day, waits_for_xid=None)
+            return False
+        if released.holders:
+            if self.held != (day, released.holders):
+                emit("partition.held", day=day, subscriptions=released.holders)
+            self.held = day, released.holders
+            return False
+        await self._take_away(partitions.events_to_day(day))
+        emit("partition.dropped", day=day, kept_jobs=0)
+        if released.losers:
+            emit("subscription.skipped", day=day, subscriptions=released.losers)
+        return True
+
+    async def _take_away(self, listed: Read) -> None:
+        """Detach and drop partitions, each statement by itself and in bounded time."""
         connection = await aconnect(self._direct_url, "housekeeping")
         try:
-            for partition in partitions.partitions(await arun(connection, partitions.to_day(day))):
+            for partition in partitions.partitions(await arun(connection, listed)):
                 for statement in partitions.steps(partition):
                     async with asyncio.timeout(self._statement_seconds):
                         await connection.execute(statement.encode())
         finally:
             await connection.close()
-        emit("partition.dropped", day=day, kept_jobs=kept)
-        return True
 
     async def _settles(self, xid: int) -> bool:
         until = time.monotonic() + self._settle_seconds

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import suppress
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from typing_extensions import override
 
@@ -19,6 +19,9 @@ from hudhud.store import events
 from hudhud.telemetry import emit
 from hudhud.worker.link import Link
 from hudhud.worker.service import Service
+
+if TYPE_CHECKING:
+    from hudhud.worker.relay_watch import RelayWatch
 
 HINT: Final = "!events"  # no queue's name begins so
 EVENTS_MAX: Final = 1_000  # of one step: some 10 to 50 ms
@@ -42,6 +45,7 @@ class Relay(Service):
         url: str,
         hint: asyncio.Event,
         *,
+        watch: RelayWatch,
         events_max: int = EVENTS_MAX,
         poll_seconds_max: float = POLL_SECONDS_MAX,
     ) -> None:
@@ -50,6 +54,7 @@ class Relay(Service):
         Args:
             url: Address of the database.
             hint: Set when something was published.
+            watch: Looks now and then for what holds events up.
             events_max: Of one step, each its own transaction.
             poll_seconds_max: Between two looks when nothing is published and no hint comes.
         """
@@ -57,6 +62,7 @@ class Relay(Service):
         self.routed = 0
         self._url = url
         self._hint = hint
+        self._watch = watch
         self._events_max = events_max
         self._poll_seconds_max = poll_seconds_max
         self._refused_at = float("-inf")
@@ -75,6 +81,7 @@ class Relay(Service):
                 routed = await self._go_round(link)
                 self.mark_ready()
                 await self._say_busy(link, routed)
+                await self._watch.look(link)
                 seconds = POLL_SECONDS_MIN if routed else min(seconds * 2, self._poll_seconds_max)
                 await self._wait(seconds)
         finally:

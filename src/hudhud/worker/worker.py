@@ -25,6 +25,7 @@ from hudhud.worker.link import Link
 from hudhud.worker.maintainer import Maintainer
 from hudhud.worker.pools import Pools
 from hudhud.worker.relay import HINT, Relay
+from hudhud.worker.relay_watch import RelayWatch
 from hudhud.worker.runner import Runner
 from hudhud.worker.waker import Waker
 
@@ -132,7 +133,8 @@ class Worker:
             on_cancel=self.runner.cancel,
         )
         self.maintainer = Maintainer(url, addresses.direct_url)
-        self.relay = Relay(url, self.waker.event(HINT))
+        names = [one.name for one in application.outbox.subscriptions]
+        self.relay = Relay(url, self.waker.event(HINT), watch=RelayWatch(names))
         self.claimers = [self._claimer(queue) for queue in config.queues]
 
     @property

@@ -77,6 +77,8 @@ create table hudhud.subscription (
     start_position bigint      not null,
     -- Events that were dropped, by their age, before it had them.
     skipped        bigint      not null default 0,
+    -- Up to which day those are counted.
+    skipped_to     date,
     created_at     timestamptz not null,
     seen_at        timestamptz not null
 ) with (fillfactor = 50);

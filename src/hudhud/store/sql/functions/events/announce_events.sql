@@ -38,7 +38,9 @@ begin
     -- '3:3:' is the snapshot in which nothing is visible: no transaction has a smaller id than 3.
     insert into hudhud.subscription_cursor (subscription, number, epoch, from_snapshot, position, routed, moved_at)
     select a.name, 1,
-           case when coalesce(a.start, 'now') = 'now' then e.epoch
+           -- In a copy, now is the next epoch.
+           case when coalesce(a.start, 'now') = 'now'
+                then e.epoch + (e.identity is not null and e.identity <> hudhud.database_identity())::integer
                 else coalesce((select min(v.epoch) from hudhud.event v where v.type = a.event_type), e.epoch) end,
            case when coalesce(a.start, 'now') = 'now' then pg_current_snapshot() else '3:3:' end, 0, 0, now
     from jsonb_to_recordset(announce_events.subscriptions) as a(name text, event_type text, start text), hudhud.database_epoch e

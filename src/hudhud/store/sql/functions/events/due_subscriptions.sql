@@ -15,7 +15,7 @@ begin
         select s.name
         from hudhud.subscription s, lateral (
             select * from hudhud.subscription_cursor c where c.subscription = s.name order by c.number desc limit 1) c
-        where s.state = 'active'
+        where s.state = 'active' and not hudhud.is_silent(s.seen_at)
           and (c.to_snapshot is not null
                or c.epoch < this_epoch
                or pg_snapshot_xmax(c.from_snapshot)::text::bigint <= 3

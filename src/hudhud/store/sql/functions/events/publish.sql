@@ -20,8 +20,7 @@ declare
     seen record;
 begin
     -- One look for all there is to know, as in enqueue.
-    select hudhud.new_id() as id, hudhud.clock() as now, pg_current_xact_id() as xid,
-           e.epoch + (e.identity is not null and e.identity <> hudhud.database_identity())::integer as epoch,
+    select hudhud.new_id() as id, hudhud.clock() as now,
            exists (select from hudhud.relay_state r where r.only_row and r.busy_until > clock_timestamp()) as is_busy,
            coalesce(octet_length(type) between 1 and 200 and octet_length(tenant_id) between 1 and 200
                     and version between 1 and 32767, false)
@@ -32,9 +31,8 @@ begin
                     and (coalesce(t.is_open, true) or payload - t.field_names = '{}')
                     and (t.personal_need is not null or not coalesce(payload ?| t.personal_fields, false)), false) as is_fine
     into seen
-    from hudhud.database_epoch e
-    left join hudhud.event_type t on t.type = publish.type and t.version = publish.version
-    where e.only_row;
+    from (select) one
+    left join hudhud.event_type t on t.type = publish.type and t.version = publish.version;
     if not seen.is_plain then
         perform hudhud.check_event(
             type, version, tenant_id, aggregate_type, aggregate_id, occurred_at, correlation_id, traceparent);
@@ -50,13 +48,14 @@ begin
         on conflict on constraint event_aggregate_pkey do update set sequence = a.sequence + 1
         returning a.sequence into sequence;
     end if;
-    -- The position is taken here, after the aggregate's lock.
+    -- The position is taken here, after the aggregate's lock; and the epoch, after the lock of a rebase. In a copy it is the next one.
     insert into hudhud.event (
         id, shard, version, epoch, position, xid, sequence, occurred_at, causation_id, type, tenant_id, aggregate_type,
         aggregate_id, correlation_id, traceparent, payload)
-    values (
-        id, 0, version, seen.epoch, nextval('hudhud.event_position'), seen.xid, sequence, coalesce(occurred_at, seen.now),
-        causation_id, type, tenant_id, aggregate_type, aggregate_id, coalesce(correlation_id, id::text), traceparent, payload);
+    select id, 0, version, e.epoch + (e.identity is not null and e.identity <> hudhud.database_identity())::integer,
+           nextval('hudhud.event_position'), pg_current_xact_id(), sequence, coalesce(occurred_at, seen.now), causation_id, type,
+           tenant_id, aggregate_type, aggregate_id, coalesce(correlation_id, id::text), traceparent, payload
+    from hudhud.database_epoch e where e.only_row;
     if notify and not seen.is_busy then
         perform pg_notify('hudhud', '!events');
     end if;

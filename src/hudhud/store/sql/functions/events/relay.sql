@@ -30,7 +30,8 @@ begin
         perform set_config('synchronous_commit', 'on', true);
     end if;
     select s.* into asked from hudhud.subscription s
-    where s.name = relay.subscription and s.state = 'active' for no key update skip locked;
+    where s.name = relay.subscription and s.state = 'active' and not hudhud.is_silent(s.seen_at)
+    for no key update skip locked;
     if not found then
         return;
     end if;
