@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from fastapi import FastAPI
 
 from hudhud import config as configs
-from hudhud.api import health, jobs
+from hudhud.api import events, health, jobs
 from hudhud.errors import ConfigError
 from hudhud.web import faults, problems
 from hudhud.web.face import make_face
@@ -84,6 +84,6 @@ def create_app(config: Config | None = None) -> FastAPI:
     )
     app.state.face = face
     faults.install(app)
-    for router in (jobs.router, health.router):
+    for router in (jobs.router, events.router, health.router):
         app.include_router(router)
     return app

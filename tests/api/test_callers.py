@@ -27,6 +27,9 @@ ROUTES = [
     ("GET", f"/v1/jobs/{JOB_ID}", "read"),
     ("POST", f"/v1/jobs/{JOB_ID}/cancellation", "operate"),
     ("PUT", f"/v1/jobs/{JOB_ID}/schedule", "operate"),
+    ("POST", "/v1/events", "publish"),
+    ("POST", "/v1/events/bulk", "publish"),
+    ("GET", f"/v1/events/{JOB_ID}", "read"),
 ]
 
 

@@ -170,7 +170,7 @@ async def test_nothing_that_is_served_loads_from_elsewhere(
     """A network of an operator may have no way out, and a third party's scripts no way in."""
     described = (await client.get("/openapi.json")).json()["paths"]
     for path in described:
-        answer = await client.get(path.replace("{job_id}", "0"))
+        answer = await client.get(path.replace("{job_id}", "0").replace("{event_id}", "0"))
         assert "html" not in answer.headers["content-type"], path
     for path in ("/docs", "/redoc", "/docs/oauth2-redirect"):
         problem(await client.get(path), 404, "not_found")
@@ -184,6 +184,9 @@ async def test_openapi_describes_every_route_and_body(client: httpx.AsyncClient)
         "/v1/jobs/{job_id}",
         "/v1/jobs/{job_id}/cancellation",
         "/v1/jobs/{job_id}/schedule",
+        "/v1/events",
+        "/v1/events/bulk",
+        "/v1/events/{event_id}",
         "/healthz",
         "/readyz",
         "/metrics",

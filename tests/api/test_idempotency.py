@@ -34,10 +34,12 @@ Body: TypeAlias = dict[str, object]
 SCOPES = ("enqueue", "publish", "read", "operate")
 KEY = {"idempotency-key": "the-key"}
 JOB: Body = {"type": "report", "payload": {"n": 1}}
+EVENT: Body = {"type": "paid", "payload": {"n": 1}, "aggregate": {"type": "order", "id": "7"}}
 # Everything that a request may write, but for the keys themselves.
 WRITTEN = (
     "select (select count(*) from hudhud.job_all) + (select count(*) from hudhud.audit"
     " where action <> 'key.create') + (select count(*) from hudhud.cancel_request)"
+    " + (select count(*) from hudhud.event)"
 )
 
 
@@ -59,6 +61,8 @@ ROUTES: dict[str, Route] = {
     "/v1/jobs": Route(JOB, {**JOB, "payload": {"n": 2}}),
     "/v1/jobs/bulk": Route({"jobs": [JOB, JOB]}, {"jobs": [JOB]}),
     "/v1/jobs/{job_id}/cancellation": Route({"reason": "enough"}, {}, made),
+    "/v1/events": Route(EVENT, {**EVENT, "payload": {}}),
+    "/v1/events/bulk": Route({"events": [EVENT, EVENT]}, {"events": [EVENT]}),
 }
 EACH = pytest.mark.parametrize("path", ROUTES)
 

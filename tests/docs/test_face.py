@@ -22,7 +22,7 @@ COMMANDS = (ROOT / "docs" / "commands.md").read_text("utf-8")
 def test_every_route_is_documented() -> None:
     app = create_app(config.load(env={}, arguments={"database_url": "host=nowhere"}))
     for path, methods in app.openapi()["paths"].items():
-        short = path.replace("{job_id}", "{id}")
+        short = path.replace("{job_id}", "{id}").replace("{event_id}", "{id}")
         for method in methods:
             assert f"`{method.upper()} {short}`" in HTTP or f"`{short}`" in HTTP, (method, path)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 from psycopg.rows import dict_row
+from psycopg.types.json import Jsonb
 
 from hudhud.store.reads import Read
 
@@ -111,6 +112,25 @@ def test_one_job_costs_a_few_look_ups(full: psycopg.Connection[dict[str, Any]]) 
     (row,) = rows(full, Read("job_page", {**PAGE, "rows_max": 1}))
     assert blocks(full, Read("job_show", {"id": row["id"], "tenant_id": None})) < 200
     assert blocks(full, Read("finals", {"ids": [row["id"]]})) < 50
+
+
+def test_an_event_costs_a_few_look_ups_whatever_was_made_since(
+    full: psycopg.Connection[dict[str, Any]],
+) -> None:
+    """Found by an index, not by reading the jobs that came after it."""
+    wanted = [{"name": f"paid:{n}", "event_type": "paid", "start": "beginning"} for n in range(3)]
+    full.execute("select hudhud.announce_events('[]', %s)", [Jsonb(wanted)])
+    made = full.execute(
+        'select ids from hudhud.publish_many((select jsonb_agg(\'{"type": "paid", "payload": {}}\''
+        "::jsonb) from generate_series(1, 1000)))"
+    ).fetchone()
+    assert made is not None
+    for one in wanted:
+        full.execute("select hudhud.relay(%s, 1000)", [one["name"]])
+    full.execute(FILL.encode(), {"batches": 10})
+    read = Read("event_show", {"id": made["ids"][500], "tenant_id": None})
+    assert blocks(full, read) < 400
+    assert len(rows(full, read)[0]["jobs"]) == 3
 
 
 def test_pages_of_every_status_hold_exactly_its_jobs(

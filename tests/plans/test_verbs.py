@@ -36,6 +36,7 @@ BLOCKS_A_JOB: Final = {
     "finish by retries": 60,
     "rescue": 80,
     "stage": 20,
+    "prune what ran out": 15,
 }
 
 # Tables that grow with the work. The others have a row per worker, lease, queue or request.
@@ -227,6 +228,25 @@ def intention(claim: Row) -> dict[str, Value]:
     }
 
 
+def answered(db: Verbs) -> None:
+    db.call("keep_answer", **REQUEST, answer=Jsonb({"status": 202}))
+
+
+def over(db: Verbs) -> None:
+    """Let a batch of answers, and as much of an inbox, have run out."""
+    db.connection.execute(
+        """
+        insert into hudhud.idempotency (
+            tenant_id, use, type, key, shard, created_at, expires_at, fingerprint, answer)
+        select 'acme', u.use, u.use, 'k' || n, 0, now(), '-infinity', u.fingerprint, u.answer
+        from generate_series(1, %s) n,
+             (values ('http', 'x'::bytea, '{}'::jsonb), ('inbox', null, null))
+                 u(use, fingerprint, answer)
+        """,
+        [BATCH // 2],
+    )
+
+
 def running(db: Verbs) -> Value:
     return claimed(db).job_ids[0]
 
@@ -240,6 +260,7 @@ CLAIM: Final = {
     "quanta": [BATCH],
     "lease_seconds": 30,
 }
+REQUEST: Final = {"tenant_id": "acme", "key": "k1", "fingerprint": b"x"}
 MANY: Final = {
     "types": ["mail"],
     "payloads": [{"a": 1}] * BATCH,
@@ -276,6 +297,19 @@ CALLS: Final[dict[str, tuple[Callable[[Verbs], Row], str, Callable[[Row], dict[s
         lambda effect_id: {"effect_id": effect_id, "sends": 1, "state": "done"},
     ),
     "prune no effects": (nothing, "prune_effects", lambda _: {"max_rows": 1_000}),
+    "take a request": (nothing, "take_request", lambda _: REQUEST),
+    "take an answered request": (answered, "take_request", lambda _: REQUEST),
+    "keep an answer": (
+        nothing,
+        "keep_answer",
+        lambda _: {**REQUEST, "answer": {"status": 202}},
+    ),
+    "take in": (
+        nothing,
+        "take_in",
+        lambda _: {"consumer": "billing", "event_id": uuid.UUID(int=7)},
+    ),
+    "prune what ran out": (over, "prune", lambda _: {"max_rows": 1_000}),
     "beat": (running, "beat", lambda _: {"worker_id": WORKER}),
     "prune nothing": (nothing, "prune", lambda _: {"max_rows": 1_000}),
     "ranges that are known": (nothing, "ranges", lambda _: {"queue": "default", "after": 10**9}),

@@ -1,4 +1,4 @@
-"""How jobs look in JSON, and which reads show them."""
+"""How jobs and events look in JSON, and which reads show them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class PageQuery(Strict):
     limit: Annotated[int, Field(ge=1, le=200)] = 50
 
 
-def job_id_of(text: str) -> UUID:
+def id_of(text: str) -> UUID:
     """Return the id that a path names; what is no id is as absent as an id that nobody has."""
     try:
         found = UUID(text)
@@ -51,7 +51,7 @@ def job_id_of(text: str) -> UUID:
 
 def show_read(job_id: str, tenant_id: str) -> Read:
     """Return the read of one job of a tenant."""
-    return Read("job_show", {"id": job_id_of(job_id), "tenant_id": tenant_id})
+    return Read("job_show", {"id": id_of(job_id), "tenant_id": tenant_id})
 
 
 def page_read(query: PageQuery, tenant_id: str) -> Read:
@@ -77,6 +77,16 @@ def job(row: Row, *, is_operator: bool) -> dict[str, object]:
         key.removesuffix("_id"): _path(row[key]) for key in _LINKS if row[key] is not None
     }
     return shown
+
+
+def event(row: Row) -> dict[str, object]:
+    """Return a row of event_show as the document of one event."""
+    jobs = cast("Sequence[Row]", row["jobs"])
+    return {
+        **row,
+        "jobs": [{**job, "links": {"self": _path(job["id"])}} for job in jobs],
+        "links": {"self": f"/v1/events/{row['id']}"},
+    }
 
 
 def page(rows: Sequence[Row]) -> dict[str, object]:

@@ -24,6 +24,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from hudhud.domain import payload as payloads
+from hudhud.domain import traceparent as traces
 from hudhud.domain.job import NewJob, check
 from hudhud.errors import InvalidJobError
 from hudhud.web import faults, problems
@@ -32,8 +33,10 @@ from hudhud.web.problems import FieldError, ProblemError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from starlette.requests import Request
+
     from hudhud.domain.job import Enqueued
-    from hudhud.errors import DuplicateJobError
+    from hudhud.errors import DuplicateJobError, InvalidEventError
 
 SECONDS_MAX = 10 * 366 * 86_400
 """No delay and no key reaches further than ten years."""
@@ -49,7 +52,7 @@ _POSITION = re.compile(r" at position (\d+)")
 BodyT = TypeVar("BodyT", bound=BaseModel)
 
 
-def _refused(message: str) -> PydanticCustomError:
+def refused(message: str) -> PydanticCustomError:
     """Return the error that pydantic reports with the field's path; nothing of the input in it."""
     return PydanticCustomError("refused", "{message}", {"message": message})
 
@@ -58,7 +61,7 @@ def _storable(text: str) -> str:
     try:
         payloads.check_text(text, "")
     except InvalidJobError as error:
-        raise _refused(str(error).strip()) from error
+        raise refused(str(error).strip()) from error
     return text
 
 
@@ -76,7 +79,7 @@ def _instant(value: object) -> datetime:
         message = f"must lie in the years {YEAR_MIN} to {YEAR_MAX}"
     else:
         return instant
-    raise _refused(message)
+    raise refused(message)
 
 
 def _as_list(value: object) -> object:
@@ -162,6 +165,12 @@ def path(location: Sequence[str | int]) -> str:
     )
 
 
+def trace_of(request: Request) -> str | None:
+    """Return the request's place in a trace, None when it names none that can be read."""
+    trace = traces.parse(request.headers.get("traceparent"))
+    return str(trace) if trace else None
+
+
 def new_job(
     body: JobBody, *, tenant_id: str, traceparent: str | None = None, at: str = "$"
 ) -> NewJob:
@@ -235,12 +244,12 @@ def refuse_expired(job: NewJob, enqueued: Enqueued, now: datetime, *, at: str = 
         raise problems.invalid(FieldError(f"{at}.expires_at", message))
 
 
-def refusal(error: InvalidJobError, *, at: str) -> ProblemError:
-    """Return the 422 for a refused job, with the JSON path out of the refusal's message.
+def refusal(error: InvalidJobError | InvalidEventError, *, at: str) -> ProblemError:
+    """Return the 422 for a refused job or event, with the JSON path out of the refusal's message.
 
     Args:
         error: Its message names a path below the payload (`$.amount must be integer, not string.`)
-            or an option of the job.
+            or an option of what was refused.
         at: JSON path of the payload in what was sent.
     """
     found = _PATH.search(str(error))
@@ -249,10 +258,10 @@ def refusal(error: InvalidJobError, *, at: str) -> ProblemError:
     return problems.invalid(FieldError(at + found[1], found[2]))
 
 
-def bulk_refusal(error: InvalidJobError) -> ProblemError:
-    """Return the 422 for a bulk request, with the place of the job that was refused."""
+def bulk_refusal(error: InvalidJobError | InvalidEventError, *, of: str = "$.jobs") -> ProblemError:
+    """Return the 422 for a bulk request, with the place of what was refused in the list `of`."""
     found = _POSITION.search(str(error))
-    place = f"$.jobs[{int(found[1]) - 1}]" if found else "$.jobs"
+    place = f"{of}[{int(found[1]) - 1}]" if found else of
     return refusal(error, at=f"{place}.payload")
 
 

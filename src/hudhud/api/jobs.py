@@ -14,7 +14,6 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from hudhud.api import document, intake
 from hudhud.api.document import PageQuery
 from hudhud.api.intake import BulkBody, CancellationBody, JobBody, ScheduleBody
-from hudhud.domain import traceparent as traces
 from hudhud.domain.job import FINAL
 from hudhud.errors import DuplicateJobError, InvalidJobError
 from hudhud.store import jobs
@@ -53,7 +52,9 @@ async def enqueue(
     """
     sent = await body.read_object(request, bytes_max=BODY_BYTES_MAX)
     described = intake.read(JobBody, intake.with_key(sent, idempotency.key_of(request.headers)))
-    job = intake.new_job(described, tenant_id=caller.tenant_id, traceparent=_trace(request))
+    job = intake.new_job(
+        described, tenant_id=caller.tenant_id, traceparent=intake.trace_of(request)
+    )
 
     def check(enqueued: Enqueued, now: datetime) -> None:
         intake.refuse_expired(job, enqueued, now)
@@ -82,7 +83,7 @@ async def enqueue_many(
     """
     sent = await body.read_object(request, bytes_max=BULK_BYTES_MAX)
     described = intake.read(BulkBody, sent).jobs
-    trace = _trace(request)
+    trace = intake.trace_of(request)
     batch = [
         intake.new_job(one, tenant_id=caller.tenant_id, traceparent=trace, at=f"$.jobs[{n}]")
         for n, one in enumerate(described)
@@ -138,7 +139,7 @@ async def show(
     headers = {"vary": "Prefer"}
     seconds = wanted_wait(request)
     if found and found[0]["status"] not in FINAL and seconds and face.waits.has_room:
-        await face.waits.until_ended(document.job_id_of(job_id), seconds)
+        await face.waits.until_ended(document.id_of(job_id), seconds)
         headers["preference-applied"] = f"wait={seconds}"
         found = await face.database.read(read)
     if not found:
@@ -160,7 +161,7 @@ async def cancel(
     sent = await body.read_object(request, bytes_max=ACT_BYTES_MAX)
     reason = intake.read(CancellationBody, sent).reason
     call = jobs.cancel(
-        document.job_id_of(job_id), actor=caller.actor, reason=reason, tenant_id=caller.tenant_id
+        document.id_of(job_id), actor=caller.actor, reason=reason, tenant_id=caller.tenant_id
     )
 
     def told(outcome: str) -> Response:
@@ -180,7 +181,7 @@ async def reschedule(
     sent = await body.read_object(request, bytes_max=ACT_BYTES_MAX)
     available_at = intake.read(ScheduleBody, sent).available_at
     call = jobs.reschedule(
-        document.job_id_of(job_id),
+        document.id_of(job_id),
         available_at,
         actor=caller.actor,
         tenant_id=caller.tenant_id,
@@ -201,11 +202,6 @@ def wanted_wait(request: Request) -> int:
     )
     found = _WAIT.search(prefer)
     return min(int(found[1]), waits.SECONDS_MAX) if found else 0
-
-
-def _trace(request: Request) -> str | None:
-    trace = traces.parse(request.headers.get("traceparent"))
-    return str(trace) if trace else None
 
 
 def _accepted(enqueued: Enqueued) -> dict[str, object]:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from hudhud.domain import payload
 from hudhud.domain.event import EVENT_BYTES_MAX, Published, check
+from hudhud.domain.plain import json_text
 from hudhud.errors import InvalidEventError, InvalidJobError
 from hudhud.store.call import Arg, Call, given, nothing, one
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from datetime import date, datetime
 
     from hudhud.domain.event import NewEvent
@@ -64,27 +65,32 @@ def publish(new_event: NewEvent, *, notify: bool = True) -> Call[Published]:
 
     Source: sql/functions/events/publish.sql
     """
-    check(new_event)
-    try:
-        document = payload.dump(new_event.payload, bytes_max=EVENT_BYTES_MAX)
-    except InvalidJobError as error:
-        raise InvalidEventError(str(error)) from error
-    aggregate_type, aggregate_id = new_event.aggregate or (None, None)
+    args = given(*_args(new_event), Arg("notify", "boolean", None if notify else False))
+    return Call("publish", args, _published)
+
+
+def publish_many(new_events: Iterable[NewEvent], *, notify: bool = True) -> Call[list[Published]]:
+    """Write many events in one statement, in their order, or none of them.
+
+    Args:
+        new_events: Any number; about 1,000 a call is a good size.
+        notify: As in `publish`.
+
+    Returns:
+        One result per event, in order.
+
+    Raises:
+        InvalidEventError: As `publish`, with the event's position (from 1).
+        PayloadTooLargeError: As above.
+
+    Source: sql/functions/events/publish_many.sql
+    """
+    documents = [_document(position, one) for position, one in enumerate(new_events, start=1)]
     args = given(
-        Arg("type", "text", new_event.type),
-        Arg("payload", "jsonb", document),
-        Arg("version", "integer", _unless(1, new_event.version)),
-        Arg("tenant_id", "text", _unless("default", new_event.tenant_id)),
-        Arg("aggregate_type", "text", aggregate_type),
-        Arg("aggregate_id", "text", aggregate_id),
-        Arg("ordered", "boolean", None if new_event.ordered else False),
-        Arg("occurred_at", "timestamptz", new_event.occurred_at),
-        Arg("correlation_id", "text", new_event.correlation_id),
-        Arg("causation_id", "uuid", new_event.causation_id),
-        Arg("traceparent", "text", new_event.traceparent),
+        Arg("events", "jsonb", f"[{','.join(documents)}]"),
         Arg("notify", "boolean", None if notify else False),
     )
-    return Call("publish", args, _published)
+    return Call("publish_many", args, _published_many)
 
 
 def announce_events(
@@ -242,6 +248,42 @@ def release_event_day(day: date) -> Call[Released]:
     return Call("release_event_day", (Arg("day", "date", day),), _released)
 
 
+def _args(new_event: NewEvent) -> tuple[Arg, ...]:
+    check(new_event)
+    try:
+        document = payload.dump(new_event.payload, bytes_max=EVENT_BYTES_MAX)
+    except InvalidJobError as error:
+        raise InvalidEventError(str(error)) from error
+    aggregate_type, aggregate_id = new_event.aggregate or (None, None)
+    return given(
+        Arg("type", "text", new_event.type),
+        Arg("payload", "jsonb", document),
+        Arg("version", "integer", _unless(1, new_event.version)),
+        Arg("tenant_id", "text", _unless("default", new_event.tenant_id)),
+        Arg("aggregate_type", "text", aggregate_type),
+        Arg("aggregate_id", "text", aggregate_id),
+        Arg("ordered", "boolean", None if new_event.ordered else False),
+        Arg("occurred_at", "timestamptz", new_event.occurred_at),
+        Arg("correlation_id", "text", new_event.correlation_id),
+        Arg("causation_id", "uuid", new_event.causation_id),
+        Arg("traceparent", "text", new_event.traceparent),
+    )
+
+
+def _document(position: int, new_event: NewEvent) -> str:
+    """Return the JSON text of one event of a batch; its payload is spliced in untouched."""
+    try:
+        args = _args(new_event)
+    except InvalidEventError as error:
+        message = f"The event at position {position} was refused: {error}"
+        raise InvalidEventError(message) from error
+    fields = (
+        f'"{arg.name}":{arg.value if arg.name == "payload" else json_text(arg.value)}'
+        for arg in args
+    )
+    return f"{{{','.join(fields)}}}"
+
+
 def _unless(default: object, value: object) -> object:
     """Leave out what the function has as its default."""
     return None if value == default else value
@@ -250,6 +292,11 @@ def _unless(default: object, value: object) -> object:
 def _published(rows: Sequence[Row]) -> Published:
     event_id, sequence = rows[0]
     return Published(event_id, sequence)
+
+
+def _published_many(rows: Sequence[Row]) -> list[Published]:
+    ids, sequences = rows[0]
+    return [Published(*pair) for pair in zip(ids, sequences, strict=True)]
 
 
 def _stalls(rows: Sequence[Row]) -> list[Stall]:

@@ -32,6 +32,7 @@ _logger = logging.getLogger("hudhud.web")
 
 OWN: Mapping[type[errors.HudhudError], tuple[int, str, bool]] = {
     errors.InvalidJobError: (422, "invalid_job", True),
+    errors.InvalidEventError: (422, "invalid_event", True),
     errors.UnknownTypeError: (422, "unknown_type", False),
     errors.PayloadTooLargeError: (413, "payload_too_large", True),
     errors.DuplicateJobError: (409, "duplicate_job", False),
