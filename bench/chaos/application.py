@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from typing_extensions import TypedDict
 
-from bench.chaos import task
+from bench.chaos import fact, task
 from bench.chaos.board import Field
 from bench.chaos.ledger_client import LedgerClient
 from bench.chaos.task import Task
@@ -20,10 +20,12 @@ if TYPE_CHECKING:
 
     from bench.chaos.board import Slot
     from hudhud import Context
+    from hudhud.domain.event import Event
     from hudhud.worker.provider import Finder, Offer
     from hudhud.worker.runner import Attempt
 
 QUEUES: Final = ("default", "mail")
+WORKED_QUEUES: Final = (*QUEUES, fact.QUEUE)
 # No job may end for want of attempts, however often its workers are killed: that would hide a job
 # that was lost on the way.
 ENOUGH: Final = 30_000
@@ -32,6 +34,7 @@ ENOUGH: Final = 30_000
 SEND_SECONDS: Final = 1.0
 SETTLE_SECONDS: Final = 1.5
 _SAY_EFFECT: Final = "insert into chaos.effect (job_id, run) values (%s, %s)"
+_SAY_DELIVERY: Final = "insert into chaos.delivery values (%s, %s, %s, %s)"
 _RETRY: Final = RetryPolicy(base_seconds=0.05, delay_seconds_max=0.5)
 _TIMEOUT_SECONDS: Final = 20.0
 
@@ -78,6 +81,18 @@ class Chores:
                 retry=_RETRY,
                 timeout_seconds=_TIMEOUT_SECONDS,
             )(function)
+        fact.declare(self.app)
+        for name, subscriber in ((fact.NOTE, self.note), (fact.TELL, self.tell)):
+            self.app.on(
+                fact.TYPE,
+                name=name,
+                start="beginning",
+                queue=fact.QUEUE,
+                max_attempts=ENOUGH,
+                max_crashes=ENOUGH,
+                retry=_RETRY,
+                timeout_seconds=_TIMEOUT_SECONDS,
+            )(subscriber)
 
     async def effect(self, ctx: Context, task: dict[str, Any]) -> None:
         """Write one row, and the jobs that follow, in the transaction that ends this run."""
@@ -89,6 +104,8 @@ class Chores:
                 await connection.execute(_SAY_EFFECT, (ctx.job_id, ctx.run))
                 for place in range(1, todo.children + 1):
                     await self.app.aclient.enqueue(connection, todo.child_job(place))
+                for one in todo.told:
+                    await fact.apublish(self.app, connection, one)
                 await asyncio.sleep(todo.linger_ms / 1000)
                 todo.break_after(ctx)
         self._slot.add(Field.SETTLED, 1)
@@ -102,6 +119,8 @@ class Chores:
             connection.execute(_SAY_EFFECT, (ctx.job_id, ctx.run))
             for place in range(1, todo.children + 1):
                 self.app.client.enqueue(connection, todo.child_job(place))
+            for one in todo.told:
+                fact.publish(self.app, connection, one)
             time.sleep(todo.linger_ms / 1000)
             todo.break_after(ctx)
         self._slot.add(Field.SETTLED, 1)
@@ -154,6 +173,23 @@ class Chores:
             entries.append(effect.result)
         todo.break_after(ctx)
         return {"entries": entries}
+
+    async def note(self, ctx: Context, event: Event) -> None:
+        """Write one row for an event, in the transaction that ends this run."""
+        with self._slot.during(Field.TRANSACTING):
+            async with ctx.transaction() as connection:
+                row = (event.id, fact.NOTE, ctx.job_id, ctx.run)
+                await connection.execute(_SAY_DELIVERY, row)
+        self._slot.add(Field.SETTLED, 1)
+
+    async def tell(self, ctx: Context, event: Event) -> int:
+        """Tell the ledger about an event."""
+        with self._slot.during(Field.CALLING):
+            async with ctx.effect("tell", self.ledger, reconcile=LedgerClient.find) as effect:
+                client = effect.provider
+                effect.result = await client.act(ctx, effect, gap_ms=0)
+        assert event.type == fact.TYPE
+        return int(effect.result)
 
     async def _open_ledger(self) -> AsyncGenerator[LedgerClient]:
         yield self._client

@@ -68,7 +68,7 @@ class Caller(threading.Thread):
             self.failure = error
 
     def _insist(self) -> None:
-        intent = self._intents.next(over_http=True)
+        intent = self._intents.next(is_bare=True)
         job = intent.job
         body = {"type": job.type, "payload": job.payload, "queue": job.queue, "lane": job.lane}
         key = f"request-{intent.number}"

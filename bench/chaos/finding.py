@@ -22,6 +22,9 @@ class Breach(StrEnum):
     WRONG_END = "wrong_ends"  # another end than the job's own
     GAP = "gaps"  # runs that are not 1 to n, or not exactly one final outcome at n
     EARLY_RESCUE = "early_rescues"  # a lease that had not run out
+    EVENTS_LOST = "events_lost"  # published by a commit, and not come to a subscriber
+    EVENTS_DOUBLED = "events_doubled"  # two jobs of one subscription and event
+    EVENTS_REORDERED = "events_reordered"  # of one aggregate, by the order of routing
     LEFT_OVER = "left_over"  # a row in ready, scheduled, waiting or lease after the drain
 
 

@@ -6,8 +6,9 @@ import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from bench.chaos import task
+from bench.chaos import fact, task
 from bench.chaos.application import QUEUES
+from bench.chaos.fact import Fact
 from bench.chaos.task import Task
 from hudhud.domain.job import Lane
 
@@ -20,6 +21,9 @@ TENANTS: Final = ("acme", "bolt", "core", "dune", "echo")
 NUMBERS_EACH: Final = 10_000_000
 KEY_SHARE: Final = 0.2
 DELAY_SHARE: Final = 0.1
+FACT_SHARE: Final = 0.4
+FACTS_MAX: Final = 3
+LONE_SHARE: Final = 0.1  # of the facts, so many are about nothing that has an order
 GAP_SHARE: Final = 0.25
 GAP_MS_MAX: Final = 40
 NOBODY_KNOWS_SHARE: Final = 0.04  # of the effects outside
@@ -49,11 +53,15 @@ class Taste:
         weights: How often each type of job comes.
         dedups: Whether the ledger knows a key again.
         nobody_knows_share: Of the effects outside, so many can only be decided by an operator.
+        fact_share: Of the transactions, so many publish.
+        gap_share: Of the effects outside, so many stand between check and write for a moment.
+        delay_share: Of the jobs, so many are due later.
     """
 
     weights: Mapping[str, float]
     dedups: bool = False
     nobody_knows_share: float = NOBODY_KNOWS_SHARE
+    fact_share: float = FACT_SHARE
     gap_share: float = GAP_SHARE
     delay_share: float = DELAY_SHARE
 
@@ -74,15 +82,19 @@ class Intents:
         self._taste = taste
         self._next_number = place * NUMBERS_EACH
 
-    def next(self, *, over_http: bool = False) -> Intent:
-        """Return the next one."""
+    def next(self, *, is_bare: bool = False) -> Intent:
+        """Return the next one.
+
+        Args:
+            is_bare: Whether nobody commits an intent with it, and it has no key and tenant yet.
+        """
         number, self._next_number = self._next_number, self._next_number + 1
         chance = self.chance
         options: dict[str, Any] = {
             "lane": chance.choice(list(Lane)).value,
             "queue": chance.choice(QUEUES),
         }
-        if not over_http:
+        if not is_bare:
             options["tenant_id"] = chance.choice(TENANTS)
             if chance.random() < KEY_SHARE:
                 options["idempotency_key"] = f"intent-{number}"
@@ -90,16 +102,31 @@ class Intents:
                 options["delay_seconds"] = chance.uniform(0.1, 1.5)
         weights = self._taste.weights
         (name,) = chance.choices(list(weights), weights=list(weights.values()))
-        return Intent(number, self._task(number, name, over_http=over_http).job(name, **options))
+        return Intent(number, self._task(number, name, is_bare=is_bare).job(name, **options))
 
-    def _task(self, number: int, name: str, *, over_http: bool) -> Task:
+    def facts(self) -> list[Fact]:
+        """Return what the next transaction publishes, in the order in which to do it."""
+        if self.chance.random() >= self._taste.fact_share:
+            return []
+        first = self._next_number * fact.PER_TASK
+        about = sorted(
+            f"a{self.chance.randrange(fact.AGGREGATES)}"
+            for _ in range(self.chance.randint(1, FACTS_MAX))
+        )
+        # In the order of what they are about, so that no two transactions wait for each other.
+        return [
+            Fact(first + place, None if self.chance.random() < LONE_SHARE else name)
+            for place, name in enumerate(about)
+        ]
+
+    def _task(self, number: int, name: str, *, is_bare: bool) -> Task:
         def seldom(share: float, most: int) -> int:
             return self.chance.randint(1, most) if self.chance.random() < share else 0
 
         is_outside = name in task.WITH_ACTS
         return Task(
             number=number,
-            is_posted=over_http,
+            is_bare=is_bare,
             # Now and then one that outlives its lease, and must be renewed.
             work_ms=seldom(0.02, 3_500) or int(self.chance.expovariate(1 / 60)),
             linger_ms=seldom(0.3, 60),
@@ -108,6 +135,7 @@ class Intents:
             breaks=seldom(0.04, 1),
             dies=seldom(0.02, 1),
             children=seldom(0.15, 3) if name in task.WITH_EFFECT else 0,
+            facts=seldom(self._taste.fact_share / 3, 2) if name in task.WITH_EFFECT else 0,
             acts=1 + seldom(0.3, 1) if is_outside else 0,
             gap_ms=seldom(self._taste.gap_share, GAP_MS_MAX) if is_outside else 0,
             offer=self._offer(),

@@ -9,6 +9,7 @@ import psycopg
 from bench.chaos.caller import Caller
 from bench.chaos.intents import TENANTS, Intents
 from bench.chaos.producer import Producer
+from bench.chaos.rival import Rival, rivals
 from hudhud.domain import api_key
 from hudhud.drivers.base import run as run_call
 from hudhud.store import keys
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 
 PRODUCERS: Final = 3
 CALLERS: Final = 2
-JOBS_PER_SECOND: Final = 110.0
+RIVALS_PLACE: Final = 90  # whose numbers no other has
+JOBS_PER_SECOND: Final = 80.0
 POSTS_PER_SECOND: Final = 16.0
 END_SECONDS_MAX: Final = 60.0
 
@@ -37,6 +39,7 @@ class Load:
         self,
         place: Place,
         answers: Answers,
+        facts: Answers,
         *,
         seed: int,
         taste: Taste,
@@ -46,20 +49,23 @@ class Load:
 
         Args:
             place: Where the database and the API are.
-            answers: Take note of what everybody is told.
+            answers: Take note of what everybody is told about jobs,
+            facts: and about events.
             seed: Of all choices.
             taste: What it is made of.
             jobs_per_second: Of all producers together.
         """
-        self._members: list[Producer | Caller] = [
+        self._members: list[Producer | Caller | Rival] = [
             Producer(
                 Intents(number, seed=seed, taste=taste),
                 place.dsn,
                 answers,
+                facts=facts,
                 jobs_per_second=jobs_per_second / PRODUCERS,
             )
             for number in range(PRODUCERS)
         ]
+        self._members += rivals(Intents(RIVALS_PLACE, seed=seed, taste=taste), place.dsn, answers)
         ports = [port for _, port in place.api_ports]
         for number in range(PRODUCERS, PRODUCERS + (CALLERS if ports else 0)):
             self._members.append(

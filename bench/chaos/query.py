@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def install(dsn: str) -> None:
     """Install the record in a database that has hudhud's schema."""
     with connect(dsn) as connection:
-        for name in ("record", "failpoint"):
+        for name in ("record", "events", "failpoint"):
             connection.execute(sql(name))
 
 

@@ -65,6 +65,42 @@ class EffectOutside:
 
 
 @dataclass(frozen=True, slots=True)
+class Told:
+    """What somebody published, as they said so in the same transaction; see `sql/events.sql`."""
+
+    event_id: UUID
+    number: int
+    aggregate: str | None
+    place: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Routed:
+    """One job that a relay made of an event."""
+
+    seq: int
+    subscription: str
+    event_id: UUID
+    job_id: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class News:
+    """All that is judged of events.
+
+    Attributes:
+        published: Id, number of the fact and sequence of each, as hudhud has them.
+        routed: In the order in which the relays did it.
+        deliveries: Event, subscription, job and run of each that a handler committed.
+    """
+
+    facts: Sequence[Told] = ()
+    published: Sequence[tuple[UUID, int, int | None]] = ()
+    routed: Sequence[Routed] = ()
+    deliveries: Sequence[tuple[UUID, str, UUID, int]] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Record:
     """All that is judged of the database.
 
@@ -75,6 +111,7 @@ class Record:
         intents: Numbers of the intents that producers committed.
         left_over: Rows that a drained queue must not have, by table.
         outside: What hudhud knows of the world outside.
+        news: What became of events.
     """
 
     entries: Sequence[Entry] = ()
@@ -83,6 +120,7 @@ class Record:
     intents: frozenset[int] = frozenset()
     left_over: Mapping[str, int] = field(default_factory=dict[str, int])
     outside: Sequence[EffectOutside] = ()
+    news: News = field(default_factory=News)
 
 
 def read(dsn: str) -> Record:
@@ -94,6 +132,20 @@ def read(dsn: str) -> Record:
         frozenset(number for (number,) in query.rows(dsn, "intents")),
         left_over(dsn),
         [EffectOutside(*row) for row in query.rows(dsn, "effects_outside")],
+        read_news(dsn),
+    )
+
+
+def read_news(dsn: str) -> News:
+    """Read what became of events."""
+    return News(
+        [Told(*row) for row in query.rows(dsn, "facts")],
+        [(event_id, number, place) for event_id, number, place in query.rows(dsn, "published")],
+        [Routed(*row) for row in query.rows(dsn, "routed")],
+        [
+            (event_id, name, job_id, run)
+            for event_id, name, job_id, run in query.rows(dsn, "deliveries")
+        ],
     )
 
 

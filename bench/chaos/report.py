@@ -83,6 +83,8 @@ class Report:
             "commits_unknown_done": len(self.answers.unknown & self.record.intents),
             "jobs": len(self.record.jobs),
             "effects": len(self.record.effects),
+            "events": len(self.record.news.published),
+            "events_routed": len(self.record.news.routed),
             "acts": self.outside.acts,
             "reconciled": self.told.get("effect.reconciled", 0),
             "unknown": self.decided,

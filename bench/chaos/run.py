@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from bench.chaos import record as records
-from bench.chaos import verdict, verdict_outside
+from bench.chaos import verdict, verdict_events, verdict_outside
 from bench.chaos.acts import Stage
 from bench.chaos.answers import Answers
 from bench.chaos.api import HOST
@@ -102,13 +102,20 @@ def run(options: Options) -> Report:
         stage = Stage(
             server, wire, Fleet(place, stack.enter_context(closing(Births(directory)))), Answers()
         )
+        facts = Answers()
         operator = Operator(server.dsn, book)
         director = Director(stage, operator)
-        _play(options, stage, director)
+        _play(options, stage, director, facts=facts)
         stage.fleet.stop_all()
         record = records.read(server.dsn)
         director.say(f"judging {len(record.entries)} entries of {len(record.jobs)} jobs")
-        outside = verdict_outside.judge(book.acts(), record, stage.fleet.freezes)
+        acts = book.acts()
+        outside = verdict_outside.judge(acts, record, stage.fleet.freezes)
+        findings = [
+            *verdict.judge(stage.answers, record),
+            *outside.findings,
+            *verdict_events.judge(facts, record, acts),
+        ]
         return Report(
             seed=options.seed,
             seconds=time.monotonic() - began,
@@ -117,7 +124,7 @@ def run(options: Options) -> Report:
             answers=stage.answers,
             record=record,
             outside=outside,
-            findings=[*verdict.judge(stage.answers, record), *outside.findings],
+            findings=findings,
             unexpected=[*stage.fleet.unexpected, *director.stalls, *director.tally.missed],
             decided=len(operator.decided),
             told=_told(directory),
@@ -126,13 +133,14 @@ def run(options: Options) -> Report:
         )
 
 
-def _play(options: Options, stage: Stage, director: Director) -> None:
+def _play(options: Options, stage: Stage, director: Director, *, facts: Answers) -> None:
     """Bring work, do what the plan says, and let everything come to its end."""
     director.await_fleet()
     taste = Taste(options.weights, dedups=options.dedups)
     load = Load(
         stage.fleet.place,
         stage.answers,
+        facts,
         seed=options.seed,
         taste=taste,
         jobs_per_second=options.jobs_per_second,

@@ -6,6 +6,8 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from bench.chaos import fact
+from bench.chaos.fact import Fact
 from hudhud import NewJob, Permanent, Retryable, Snooze
 
 if TYPE_CHECKING:
@@ -31,7 +33,7 @@ class Task:
 
     Attributes:
         number: Of the intent that it came from; no two intents have the same.
-        is_posted: Whether it came over HTTP, where no intent is committed with it.
+        is_bare: Whether no intent is committed with it: it came over HTTP, or from two rivals.
         child: 0, or its place among the jobs that its parent enqueued in ctx.transaction().
         work_ms: How long it works before it does anything,
         linger_ms: and how long between its effect and the commit.
@@ -40,13 +42,14 @@ class Task:
         breaks: and so many more after their effect.
         dies: 1 when it fails for good at its first attempt that comes so far.
         children: Jobs that it enqueues in its transaction.
+        facts: Events that it publishes in its transaction, each about the same thing.
         acts: Effects in the world outside, one after another.
         gap_ms: How long each stands still between its last check and the first byte.
         offer: What the ledger offers to who does not know: `find`, `dedups` or `none`.
     """
 
     number: int
-    is_posted: bool = False
+    is_bare: bool = False
     child: int = 0
     work_ms: int = 0
     linger_ms: int = 0
@@ -55,6 +58,7 @@ class Task:
     breaks: int = 0
     dies: int = 0
     children: int = 0
+    facts: int = 0
     acts: int = 0
     gap_ms: int = 0
     offer: str = "find"
@@ -69,6 +73,13 @@ class Task:
         """The names of its effects outside."""
         return [f"act-{place}" for place in range(1, self.acts + 1)]
 
+    @property
+    def told(self) -> list[Fact]:
+        """What it publishes."""
+        first = self.number * fact.PER_TASK + fact.PER_TASK // 2
+        about = f"a{self.number % fact.AGGREGATES}"
+        return [Fact(first + place, about) for place in range(self.facts)]
+
     def job(self, type: str, **options: Any) -> NewJob:  # noqa: A002, ANN401 - as NewJob has them
         """Return it as a job of a type."""
         return NewJob(type, {"task": dataclasses.asdict(self)}, **options)
@@ -77,7 +88,7 @@ class Task:
         """Return the job that it enqueues in its transaction, counted from 1."""
         child = dataclasses.replace(
             Task(number=self.number, child=place, work_ms=self.work_ms // 2),
-            is_posted=self.is_posted,
+            is_bare=self.is_bare,
         )
         return child.job(EFFECT)
 

@@ -137,7 +137,7 @@ def _doubled(answers: Answers, record: Record) -> Iterator[Finding]:
 def _torn(answers: Answers, record: Record, stories: dict[UUID, Story]) -> Iterator[Finding]:
     """Compare the two halves of every transaction: intent and job, effect and outcome, children."""
     parents = {job.task.number: job for job in record.jobs if not job.task.child}
-    enqueued = {number for number, job in parents.items() if not job.task.is_posted}
+    enqueued = {number for number, job in parents.items() if not job.task.is_bare}
     for number in sorted(record.intents ^ enqueued):
         yield Finding(Breach.TORN, f"intent {number} and its job were not committed together")
     for number in sorted(answers.undone & (record.intents | parents.keys())):

@@ -12,7 +12,7 @@ from uuid import UUID
 import uvloop
 
 from bench.chaos import armed
-from bench.chaos.application import QUEUES, Chores
+from bench.chaos.application import WORKED_QUEUES, Chores
 from bench.chaos.board import Board, Field
 from bench.chaos.place import BOARD, TELEMETRY
 from hudhud import telemetry
@@ -53,7 +53,7 @@ def work(place: Place, number: int, *, lease_seconds: int, life_line: int) -> No
     armed.obey(slot, teller.tell_fired)
     _show_statements(slot)
     config = WorkerConfig(
-        queues=QUEUES,
+        queues=WORKED_QUEUES,
         concurrency=16,
         threads=4,
         connections=4,
