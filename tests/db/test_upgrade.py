@@ -25,6 +25,11 @@ def use_every_verb(db: Verbs) -> None:
     db.call("announce", types=[{"type": "mail", "version": 1}])
     ids = [db.enqueue(), db.enqueue(delay=timedelta(hours=1)), db.enqueue(idempotency_key="k")]
     db.call("enqueue_many", types=["mail"], payloads=[{}] * 3, idempotency_keys=["k", None, "l"])
+    request = {"tenant_id": "acme", "key": str(ids[0]), "fingerprint": b"x"}
+    assert db.answer("take_request", **request).state == "new"
+    db.call("keep_answer", **request, answer="{}")
+    assert db.answer("take_request", **request).state == "answered"
+    assert db.answer("take_in", consumer="billing", event_id=ids[0]) is True
     claim = db.claim(10)
     db.call("renew", worker_id=WORKER, leases=[claim.lease_id], lease_seconds=30)
     db.answer("cancel", job_id=claim.job_ids[2], actor="ann")

@@ -199,7 +199,7 @@ class Queue(RuleBasedStateMachine):
             "idempotency_key": key,
             "on_conflict": new.policy,
             "delay": None if new.delay is None else f"{new.delay} s",
-            "unique_for": None if new.term is None else f"{new.term} s",
+            "unique_for": None if key is None or new.term is None else f"{new.term} s",
             "max_attempts": new.max_attempts,
             "expires_at": None if new.life is None else self.instant(new.life),
         }
@@ -468,6 +468,10 @@ class Queue(RuleBasedStateMachine):
             options["available_at"] = self.instant(delay)
         if not job.moves("reschedule"):
             with db.refused("HH007", str(job.id)):
+                db.call("reschedule", **options)
+            return
+        if delay is not None and job.expires is not None and job.expires <= self.now + delay:
+            with db.refused("HH001", "expires"):
                 db.call("reschedule", **options)
             return
         db.call("reschedule", **options)

@@ -62,14 +62,14 @@ class Actor:
                     raise
 
     def enqueue(self) -> None:
-        amount = self.random.randrange(1, 8)
+        keys = [self.random.choice(KEYS) for _ in range(self.random.randrange(1, 8))]
         row = self.db.answer(
             "enqueue_many",
             types=["mail"],
-            payloads=[{}] * amount,
-            idempotency_keys=[self.random.choice(KEYS) for _ in range(amount)],
+            payloads=[{}] * len(keys),
+            idempotency_keys=keys,
             on_conflicts=[self.random.choice(["return_existing", "replace"])],
-            unique_for=[self.random.choice([None, "5 s"])],
+            unique_for=[self.random.choice([None, "5 s"]) if any(keys) else None],
             delays=[self.random.choice([None, None, "3 s"])],
             max_attempts=[self.random.choice([2, 20])],
         )

@@ -6,15 +6,18 @@ import uuid
 from functools import partial
 from typing import TYPE_CHECKING
 
+import psycopg
 import pytest
 
 from tests.support.sessions import SECONDS
+from tests.support.verbs import Verbs
 
 if TYPE_CHECKING:
     from uuid import UUID
 
+    from tests.support.server import Server
     from tests.support.sessions import Sessions
-    from tests.support.verbs import Value, Verbs
+    from tests.support.verbs import Value
 
 EVENT = uuid.UUID("0199c0de-0000-7000-8000-0000000000ff")
 KEEP_SECONDS = 28 * 86_400
@@ -82,6 +85,24 @@ def test_what_names_no_event_or_consumer_is_refused(
     with db.refused("HH001", words):
         take_in(db, **options)
     assert take_in(db, consumer="\u8a9e" * 200, tenant_id="\u8a9e" * 200)
+
+
+def test_a_role_with_execute_alone_takes_in(server: Server, shared_database: str) -> None:
+    """A consumer needs no table."""
+    role = f"consumer_{uuid.uuid4().hex}"
+    with psycopg.connect(server.admin(shared_database)) as connection:
+        for statement in (
+            f"create role {role}",
+            f"grant usage on schema hudhud to {role}",
+            f"grant execute on function hudhud.take_in to {role}",
+            f"set local role {role}",
+        ):
+            connection.execute(statement.encode())
+        db = Verbs(connection)
+        assert [take_in(db) for _ in range(2)] == [True, False]
+        with db.refused("42501"):
+            db.rows("select * from hudhud.idempotency")
+        connection.rollback()
 
 
 def test_the_second_waits_and_does_nothing_when_the_first_commits(sessions: Sessions) -> None:

@@ -14,13 +14,13 @@ begin
     if not hudhud.is_instant(available_at) then
         raise exception using errcode = 'HH001', message = 'available_at must lie in the years 1 to 9998.';
     end if;
-    if exists (select from hudhud.job_all j where j.id = job_id and j.expires_at <= available_at) then
-        raise exception using errcode = 'HH001', message = 'available_at must lie before the time at which the job expires.';
-    end if;
     select * into place from hudhud.take_place(job_id);
     if place.run is null then
         raise exception using errcode = 'HH007',
             message = format('Job %s is running or has ended; only a waiting job can be rescheduled.', job_id);
+    end if;
+    if exists (select from hudhud.job_all j where j.id = job_id and j.expires_at <= available_at) then
+        raise exception using errcode = 'HH001', message = 'available_at must lie before the time at which the job expires.';
     end if;
     perform hudhud.put_back(
         job_id, place.run, place.attempt, place.crashes,
