@@ -46,7 +46,7 @@ JOBS_MAX = 1_000
 YEAR_MIN, YEAR_MAX = 2000, 9998
 
 # A refusal by the rules of payloads begins with the path; one by a type's contract has it later.
-_PATH = re.compile(r'(?:^|refused: )\$((?:"(?:[^"\\]|\\.)*"|[^\s"])*) (.+)', re.DOTALL)
+_PATH = re.compile(r'(?:^|refused: )\$((?:"(?:[^"\\]|\\.)*"|[^\x00-\x20"])*) (.+)', re.DOTALL)
 _POSITION = re.compile(r" at position (\d+)")
 
 BodyT = TypeVar("BodyT", bound=BaseModel)

@@ -24,7 +24,7 @@ INTEGER_DIGITS_MAX = 1_000
 NESTING_MAX = 100  # far below what exhausts a reader's stack
 
 _INTEGER_END = 10**INTEGER_DIGITS_MAX
-_PLAIN_STEP = re.compile(r'[^\s".\[\]\\]+')
+_PLAIN_STEP = re.compile(r'[^\x00-\x20\x7f".\[\]\\]+')
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 

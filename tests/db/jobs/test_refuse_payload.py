@@ -256,7 +256,8 @@ def test_what_jsonb_cannot_hold_never_becomes_a_job(db: Verbs, enqueue: Enqueue,
 
 @INTAKES
 @pytest.mark.parametrize(
-    "name", ["a b", "c.d", 'e"f', "g[0]", "h\\i", "j\nk", "", "\u00a0", "é-1", "سلام", "l$'"]
+    "name",
+    ["a b", "\x7f", "c.d", 'e"f', "g[0]", "h\\i", "j\nk", "", "\u00a0", "é-1", "سلام", "l$'"],
 )
 def test_a_name_that_would_be_misread_in_a_path_is_quoted(
     db: Verbs, enqueue: Enqueue, name: str
