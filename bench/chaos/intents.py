@@ -88,7 +88,7 @@ class Intents:
         Args:
             is_bare: Whether nobody commits an intent with it, and it has no key and tenant yet.
         """
-        number, self._next_number = self._next_number, self._next_number + 1
+        (number,) = self.numbers(1)
         chance = self.chance
         options: dict[str, Any] = {
             "lane": chance.choice(list(Lane)).value,
@@ -103,6 +103,11 @@ class Intents:
         weights = self._taste.weights
         (name,) = chance.choices(list(weights), weights=list(weights.values()))
         return Intent(number, self._task(number, name, is_bare=is_bare).job(name, **options))
+
+    def numbers(self, amount: int) -> range:
+        """Take numbers that nothing else has."""
+        first, self._next_number = self._next_number, self._next_number + amount
+        return range(first, self._next_number)
 
     def facts(self) -> list[Fact]:
         """Return what the next transaction publishes, in the order in which to do it."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import psycopg
 
-from bench.chaos.caller import Caller
+from bench.chaos.caller import Caller, Door
 from bench.chaos.intents import TENANTS, Intents
 from bench.chaos.producer import Producer
 from bench.chaos.rival import Rival, rivals
@@ -72,8 +72,8 @@ class Load:
                 Caller(
                     Intents(number, seed=seed, taste=taste),
                     answers,
-                    ports=ports,
-                    key=_make_key(place.dsn, TENANTS[number % len(TENANTS)]),
+                    facts=facts,
+                    door=Door(ports, _make_key(place.dsn, TENANTS[number % len(TENANTS)])),
                     rate=POSTS_PER_SECOND / CALLERS,
                 )
             )

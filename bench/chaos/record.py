@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 FINAL: Final = frozenset({"succeed", "fail", "cancel"})
-UNFINISHED: Final = ("ready", "scheduled", "waiting", "lease")
+UNFINISHED: Final = ("ready", "scheduled", "waiting", "lease", "unrouted")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +75,16 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
+class Published:
+    """One event, as hudhud has it."""
+
+    event_id: UUID
+    number: int
+    sequence: int | None
+    aggregate: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Routed:
     """One job that a relay made of an event."""
 
@@ -89,13 +99,14 @@ class News:
     """All that is judged of events.
 
     Attributes:
-        published: Id, number of the fact and sequence of each, as hudhud has them.
+        facts: What was published, by who did it; not what came over HTTP.
+        published: What was published, as hudhud has it.
         routed: In the order in which the relays did it.
         deliveries: Event, subscription, job and run of each that a handler committed.
     """
 
     facts: Sequence[Told] = ()
-    published: Sequence[tuple[UUID, int, int | None]] = ()
+    published: Sequence[Published] = ()
     routed: Sequence[Routed] = ()
     deliveries: Sequence[tuple[UUID, str, UUID, int]] = ()
 
@@ -140,7 +151,7 @@ def read_news(dsn: str) -> News:
     """Read what became of events."""
     return News(
         [Told(*row) for row in query.rows(dsn, "facts")],
-        [(event_id, number, place) for event_id, number, place in query.rows(dsn, "published")],
+        [Published(*row) for row in query.rows(dsn, "published")],
         [Routed(*row) for row in query.rows(dsn, "routed")],
         [
             (event_id, name, job_id, run)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from bench.chaos.answers import Answers
     from bench.chaos.bookkeeper import Act
-    from bench.chaos.record import News, Record, Routed, Told
+    from bench.chaos.record import News, Record, Told
 
 
 def judge(answers: Answers, record: Record, acts: Sequence[Act]) -> list[Finding]:
@@ -34,7 +34,7 @@ def judge(answers: Answers, record: Record, acts: Sequence[Act]) -> list[Finding
     return [
         *_lost(answers, news, facts),
         *_torn(answers, news, facts),
-        *(found for name in SUBSCRIPTIONS for found in _routing(name, news, facts)),
+        *(found for name in SUBSCRIPTIONS for found in _routing(name, news)),
         *_unfinished(record),
         *_deliveries(news, facts),
         *_untold(news, acts),
@@ -42,7 +42,7 @@ def judge(answers: Answers, record: Record, acts: Sequence[Act]) -> list[Finding
 
 
 def _lost(answers: Answers, news: News, facts: Mapping[UUID, Told]) -> Iterator[Finding]:
-    known = {event_id for event_id, _, _ in news.published}
+    known = {event.event_id for event in news.published}
     for number, event_id in answers.acknowledged.items():
         if event_id not in known:
             words = f"fact {number} was acknowledged and its event is not there"
@@ -54,48 +54,42 @@ def _lost(answers: Answers, news: News, facts: Mapping[UUID, Told]) -> Iterator[
 
 
 def _torn(answers: Answers, news: News, facts: Mapping[UUID, Told]) -> Iterator[Finding]:
-    for event_id, number, sequence in news.published:
+    for event in news.published:
+        number, fact = event.number, facts.get(event.event_id)
         if number in answers.undone:
             yield Finding(Breach.GHOST, f"fact {number} was rolled back and its event is there")
-        elif event_id in facts and sequence != facts[event_id].place:
-            words = f"fact {number} is number {facts[event_id].place} and says {sequence}"
+        elif fact is not None and event.sequence != fact.place:
+            words = f"fact {number} is number {fact.place} and says {event.sequence}"
             yield Finding(Breach.EVENTS_REORDERED, words)
-        elif event_id not in facts and number not in answers.acknowledged:
-            yield Finding(Breach.TORN, f"event {event_id} is there, its fact {number} not")
+        elif fact is None and answers.acknowledged.get(number) != event.event_id:
+            words = f"event {event.event_id} is there, its fact {number} not"
+            yield Finding(Breach.TORN, words)
 
 
-def _routing(subscription: str, news: News, facts: Mapping[UUID, Told]) -> Iterator[Finding]:
+def _routing(subscription: str, news: News) -> Iterator[Finding]:
     """Compare what one subscription got, and in which order, with what was published."""
     routed = [one for one in news.routed if one.subscription == subscription]
     amounts = Counter(one.event_id for one in routed)
-    wanted = {event_id for event_id, _, _ in news.published}
-    for event_id in wanted - amounts.keys():
+    events = {event.event_id: event for event in news.published}
+    for event_id in events.keys() - amounts.keys():
         yield Finding(Breach.EVENTS_LOST, f"{subscription} never got event {event_id}")
-    for event_id in amounts.keys() - wanted:
+    for event_id in amounts.keys() - events.keys():
         yield Finding(Breach.GHOST, f"{subscription} got event {event_id}, which is not there")
     for event_id, amount in amounts.items():
         for _ in range(amount - 1):
             words = f"{subscription} got event {event_id} {amount} times"
             yield Finding(Breach.EVENTS_DOUBLED, words)
-    yield from _order(subscription, routed, facts)
-
-
-def _order(
-    subscription: str, routed: Sequence[Routed], facts: Mapping[UUID, Told]
-) -> Iterator[Finding]:
-    last: dict[str, Told] = {}
+    last: dict[str, int] = {}
     for one in routed:
-        fact = facts.get(one.event_id)
-        if fact is None or fact.aggregate is None or fact.place is None:
+        event = events.get(one.event_id)
+        if event is None or event.aggregate is None or event.sequence is None:
             continue
-        before = last.get(fact.aggregate)
-        if before is not None and before.place is not None and fact.place < before.place:
-            words = (
-                f"{subscription} got {fact.aggregate}'s number {fact.place} after {before.place}"
-            )
+        before = last.get(event.aggregate, 0)
+        if event.sequence < before:
+            places = f"number {event.sequence} of {event.aggregate} after {before}"
+            words = f"{subscription} got {places}"
             yield Finding(Breach.EVENTS_REORDERED, words, one.job_id)
-        else:
-            last[fact.aggregate] = fact
+        last[event.aggregate] = max(before, event.sequence)
 
 
 def _unfinished(record: Record) -> Iterator[Finding]:

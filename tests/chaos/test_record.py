@@ -77,7 +77,10 @@ def test_the_jobs_of_the_load_and_what_is_left_of_them(database: str, worker: Cl
     worker.enqueue()  # of somebody else
     found = record.read(database)
     assert [(job.id, job.type, job.task) for job in found.jobs] == [(made.id, PLAIN, task)]
-    assert found.left_over == {"ready": 1, "scheduled": 1, "waiting": 0, "lease": 0}
+    assert {name: rows for name, rows in found.left_over.items() if rows} == {
+        "ready": 1,
+        "scheduled": 1,
+    }
 
 
 def test_work_is_held_by_a_lease_with_a_run_that_has_not_ended(

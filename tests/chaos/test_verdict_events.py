@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 from bench.chaos.answers import Answers
 from bench.chaos.bookkeeper import Act
 from bench.chaos.fact import NOTE, SUBSCRIPTIONS, TELL
-from bench.chaos.record import News, Routed, Told
+from bench.chaos.record import News, Published, Routed, Told
 from bench.chaos.verdict_events import judge
 from tests.support.histories import History
 
@@ -20,9 +20,7 @@ class Story:
     answers: Answers = field(default_factory=Answers)
     history: History = field(default_factory=History)
     facts: list[Told] = field(default_factory=list[Told])
-    published: list[tuple[UUID, int, int | None]] = field(
-        default_factory=list[tuple[UUID, int, int | None]]
-    )
+    published: list[Published] = field(default_factory=list[Published])
     routed: list[Routed] = field(default_factory=list[Routed])
     deliveries: list[tuple[UUID, str, UUID, int]] = field(
         default_factory=list[tuple[UUID, str, UUID, int]]
@@ -31,8 +29,9 @@ class Story:
 
     def publish(self, number: int, place: int | None = None) -> UUID:
         event_id = uuid4()
-        self.facts.append(Told(event_id, number, None if place is None else "a1", place))
-        self.published.append((event_id, number, place))
+        about = None if place is None else "a1"
+        self.facts.append(Told(event_id, number, about, place))
+        self.published.append(Published(event_id, number, place, about))
         self.answers.acknowledge({number: event_id})
         return event_id
 
@@ -132,15 +131,14 @@ def test_events_of_one_aggregate_in_the_wrong_order_are_reordered() -> None:
 def test_an_event_whose_number_is_not_its_place_is_reordered() -> None:
     story = Story()
     story.deliver_all(story.publish(1, 1))
-    event_id, number, _ = story.published[0]
-    story.published[0] = event_id, number, 2
+    story.published[0] = replace(story.published[0], sequence=2)
     assert story.breaches() == ["events_reordered"]
 
 
 def test_what_was_rolled_back_is_not_there() -> None:
     story = Story()
     event_id = uuid4()
-    story.published.append((event_id, 1, None))
+    story.published.append(Published(event_id, 1, None, None))
     story.answers.undo([1])
     story.deliver_all(event_id)
     assert story.breaches() == ["ghosts"]
@@ -149,9 +147,22 @@ def test_what_was_rolled_back_is_not_there() -> None:
 def test_an_event_is_there_only_with_its_fact() -> None:
     story = Story()
     event_id = uuid4()
-    story.published.append((event_id, 1, None))
+    story.published.append(Published(event_id, 1, None, None))
     story.deliver_all(event_id)
     assert story.breaches() == ["torn"]
+
+
+def test_an_event_that_came_over_http_has_its_answer_for_a_fact() -> None:
+    story = Story()
+    first, second = story.publish(1, 1), story.publish(2, 2)
+    story.facts.clear()
+    for event_id in (first, second):
+        story.deliver(event_id, TELL)
+    story.deliver(first, NOTE)
+    story.deliver(second, NOTE)
+    assert story.breaches() == []
+    story.answers.acknowledged[2] = uuid4()
+    assert story.breaches() == ["events_lost", "torn"]
 
 
 def test_what_no_subscription_can_have_got_is_a_ghost() -> None:

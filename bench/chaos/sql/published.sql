@@ -1,2 +1,2 @@
--- Everything that hudhud says was published.
-select id, (payload ->> 'number')::bigint, sequence from hudhud.event where type = 'chaos.fact';
+-- Everything that hudhud says was published; an aggregate is one of its tenant.
+select id, (payload ->> 'number')::bigint, sequence, tenant_id || '/' || aggregate_id from hudhud.event where type = 'chaos.fact';
