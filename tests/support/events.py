@@ -51,8 +51,8 @@ def relay(db: Verbs, name: str = NAME, max_events: int = 1_000) -> Row:
 def relay_all(db: Verbs, name: str = NAME, max_events: int = 1_000) -> int:
     """Take steps until there is nothing left; return how many events were routed."""
     routed = 0
-    while (step := relay(db, name, max_events)).routed or step.is_open:
-        routed += step.routed
+    while name in due(db):
+        routed += relay(db, name, max_events).routed
     return routed
 
 

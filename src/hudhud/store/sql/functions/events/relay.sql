@@ -93,7 +93,7 @@ begin
 
     if is_open then
         mark.position := picked.positions[routed];
-    elsif mark.epoch < this_epoch then
+    elsif pg_snapshot_xmax(mark.to_snapshot) = '9223372036854775807' then
         mark.epoch := mark.epoch + 1;
         mark.from_snapshot := '3:3:';
     else
