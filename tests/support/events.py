@@ -43,6 +43,45 @@ def publish(db: Verbs, n: int = 1, event_type: str = TYPE, **options: object) ->
     return db.answer("publish", type=event_type, payload={"n": n}, **options)
 
 
+def make_day(db: Verbs, days_ago: int) -> None:
+    """Make a day's partition of events in the past; for a database of the test's own."""
+    db.connection.execute(
+        b"""
+        do $$
+        declare
+            day date := (clock_timestamp() at time zone 'UTC')::date - DAYS;
+        begin
+            execute format(
+                'create table hudhud.%I partition of hudhud.event for values from (%L) to (%L)',
+                'event_' || to_char(day, 'YYYYMMDD'),
+                hudhud.first_id(day::timestamp at time zone 'UTC'),
+                hudhud.first_id((day + 1)::timestamp at time zone 'UTC'));
+        end $$
+        """.replace(b"DAYS", str(days_ago).encode())
+    )
+
+
+def publish_on(db: Verbs, days_ago: int, n: int) -> None:
+    """Publish an event as if it had been done some days ago, whose partition is there."""
+    with db.connection.transaction():
+        event_id = publish(db, n, notify=False).id
+        db.connection.execute(
+            """
+            with gone as (delete from hudhud.event where id = %(id)s returning *)
+            insert into hudhud.event (
+                id, shard, version, epoch, position, xid, occurred_at, type, tenant_id,
+                correlation_id, payload)
+            select overlay(
+                       hudhud.first_id(clock_timestamp() - make_interval(days => %(days)s))::text
+                       placing right(id::text, 12) from 25)::uuid,
+                   shard, version, epoch, position, xid, occurred_at, type, tenant_id,
+                   correlation_id, payload
+            from gone
+            """,
+            {"id": event_id, "days": days_ago},
+        )
+
+
 def relay(db: Verbs, name: str = NAME, max_events: int = 1_000) -> Row:
     """Take one step of a subscription."""
     return db.answer("relay", subscription=name, max_events=max_events)

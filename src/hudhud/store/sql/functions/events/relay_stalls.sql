@@ -27,7 +27,9 @@ set search_path = pg_catalog, pg_temp as $$
         where h.pid <> pg_backend_pid()
         union all
         select h.kind, h.subscription, null, p.owner::text, p.gid, 'prepared', p.prepared
-        from holder h join pg_prepared_xacts p on '-1/' || p.transaction = h.virtualtransaction
+        from holder h
+        join pg_locks l on l.locktype = 'transactionid' and l.pid is null and l.virtualtransaction = h.virtualtransaction
+        join pg_prepared_xacts p on p.transaction = l.transactionid
         where h.pid is null
     )
     select k.*, extract(epoch from clock_timestamp() - k.since)::double precision
