@@ -14,6 +14,7 @@ from bench.engine import (
     drain,
     environment,
     fed,
+    handler,
     history,
     memory,
     peers,
@@ -44,6 +45,7 @@ ENGINE: Final[Mapping[str, Measure]] = MappingProxyType(
         "beside": beside.measure,
         "pickup": pickup.measure,
         "memory": memory.measure,
+        "handler": handler.measure,
         "history": history.measure,
     }
 )

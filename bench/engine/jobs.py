@@ -1,4 +1,4 @@
-"""The measured jobs: one type, a payload of about 100 bytes, the same as the peers' jobs carry."""
+"""The measured jobs: a payload of about 100 bytes, the same as the peers' jobs carry."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BULK: Final = 1_000
 # The server makes the payloads, so that a load costs this process next to nothing.
 _LOAD: Final = """
 select cardinality(ids) from hudhud.enqueue_many(
-    types => array['noop'],
+    types => array[%s],
     payloads => array(
         select jsonb_build_object('i', n, 'user', 'user-' || n, 'template', 'welcome', 'pad', repeat('x', 40))
         from generate_series(%s::bigint, %s::bigint) n))"""  # noqa: E501 - SQL
@@ -39,10 +39,16 @@ def meet(connection: psycopg.Connection[tuple[Any, ...]]) -> None:
     driver.run(connection, runs.ranges("default"))
 
 
-def load(connection: psycopg.Connection[tuple[Any, ...]], amount: int, *, first: int = 0) -> float:
+def load(
+    connection: psycopg.Connection[tuple[Any, ...]],
+    amount: int,
+    *,
+    first: int = 0,
+    type_: str = TYPE,
+) -> float:
     """Enqueue jobs in bulk; return the seconds that it took."""
     began = time.monotonic()
     for low in range(first, first + amount, BULK):
         high = min(first + amount, low + BULK) - 1
-        connection.execute(_LOAD, (low, high))
+        connection.execute(_LOAD, (type_, low, high))
     return time.monotonic() - began

@@ -12,13 +12,14 @@ import tempfile
 import time
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, Final, cast
 
 from bench.engine import usage
 from bench.engine.board import VARIABLE, Board
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Generator, Mapping, Sequence
     from contextlib import AbstractContextManager
 
 WAIT_SECONDS_MAX: Final = 300
@@ -81,10 +82,20 @@ class Process:
         return usage.tree_cpu_seconds(self.pid)
 
 
-def worker(dsn: str, *, concurrency: int) -> AbstractContextManager[Process]:
-    """Run `hudhud worker` with the application of `app.py`, as a user would."""
-    words = ["worker", "bench.engine.app:app", "--concurrency", str(concurrency)]
-    return running("worker", dsn, ["-c", _COMMAND_LINE, *words])
+def worker(
+    dsn: str, *, concurrency: int, application: str = "app", connections: int | None = None
+) -> AbstractContextManager[Process]:
+    """Run `hudhud worker` as a user would.
+
+    Args:
+        dsn: Of the database.
+        concurrency: Runs at once.
+        application: The module of this package that has it.
+        connections: For `ctx.transaction()`, at once; None for as many as there are by default.
+    """
+    words = ["worker", f"bench.engine.{application}:app", "--concurrency", str(concurrency)]
+    settings = {} if connections is None else {"HUDHUD_WORKER_CONNECTIONS": str(connections)}
+    return running("worker", dsn, ["-c", _COMMAND_LINE, *words], settings=settings)
 
 
 def module(name: str, dsn: str, *arguments: object) -> AbstractContextManager[Process]:
@@ -93,7 +104,13 @@ def module(name: str, dsn: str, *arguments: object) -> AbstractContextManager[Pr
 
 
 @contextmanager
-def running(name: str, dsn: str, words: Sequence[str]) -> Generator[Process]:
+def running(
+    name: str,
+    dsn: str,
+    words: Sequence[str],
+    *,
+    settings: Mapping[str, str] = MappingProxyType({}),
+) -> Generator[Process]:
     """Run Python with some words, database and board in its environment; stop it at the end."""
     with tempfile.TemporaryDirectory(prefix="hudhud-bench-") as folder:
         board = Board(Path(folder) / "board")
@@ -101,7 +118,12 @@ def running(name: str, dsn: str, words: Sequence[str]) -> Generator[Process]:
             process = subprocess.Popen(
                 [sys.executable, *words],
                 cwd=ROOT,
-                env={**os.environ, "HUDHUD_DATABASE_URL": dsn, VARIABLE: str(board.path)},
+                env={
+                    **os.environ,
+                    **settings,
+                    "HUDHUD_DATABASE_URL": dsn,
+                    VARIABLE: str(board.path),
+                },
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,

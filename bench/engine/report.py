@@ -30,6 +30,7 @@ SECTIONS: Final = (
     ),
     ("Under load that does not end", ("fed", "fed_old_snapshot", "history", "soak_")),
     ("Enqueue", ("transaction_", "bulk_", "beside_")),
+    ("Handlers that write, effects and events", ("handler_", "effect_", "publish_", "relay")),
     ("When idle", ("pickup_p50", "pickup_p99", "memory_")),
 )
 HEAD: Final = """# Performance

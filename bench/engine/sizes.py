@@ -25,7 +25,9 @@ class Size:
         client_rounds: Of enqueues by clients at once, a quarter of a second each.
         bulk_calls: Of 1,000 jobs each, for each side.
         beside_samples: Enqueues alone, and as many beside an open transaction.
-        pickups: Single jobs into an idle queue.
+        pickups: Single jobs into an idle queue, and single events.
+        connections: How many transactions at once.
+        handler_jobs: That write a row each.
         backlog_jobs: That a worker has while its memory is looked at.
         history_jobs: Finished jobs in the history that a drain is measured with.
         soak_seconds: How long the steady load of a soak lasts.
@@ -42,6 +44,8 @@ class Size:
     bulk_calls: int
     beside_samples: int
     pickups: int
+    connections: tuple[int, ...]
+    handler_jobs: int
     backlog_jobs: int
     history_jobs: int
     soak_seconds: float
@@ -61,6 +65,8 @@ SIZES: Final[Mapping[str, Size]] = MappingProxyType(
             bulk_calls=20,
             beside_samples=200,
             pickups=150,
+            connections=(4, 8),
+            handler_jobs=4_000,
             backlog_jobs=100_000,
             history_jobs=1_000_000,
             soak_seconds=60,
@@ -77,6 +83,8 @@ SIZES: Final[Mapping[str, Size]] = MappingProxyType(
             bulk_calls=100,
             beside_samples=1_000,
             pickups=1_000,
+            connections=(4, 8),
+            handler_jobs=20_000,
             backlog_jobs=100_000,
             history_jobs=10_000_000,
             soak_seconds=600,
@@ -93,6 +101,8 @@ SIZES: Final[Mapping[str, Size]] = MappingProxyType(
             bulk_calls=100,
             beside_samples=1_000,
             pickups=1_000,
+            connections=(4, 8),
+            handler_jobs=20_000,
             backlog_jobs=100_000,
             history_jobs=10_000_000,
             soak_seconds=7_200,
