@@ -2,17 +2,15 @@
 
 The intention is committed before the first byte leaves, what came of it afterwards; a run that
 meets an intention of which nobody knows the end asks the provider, or an operator, and never just
-sends again. The protocol is written once, as steps; the two drivers at the end take them on the
-event loop or in a thread.
+sends again. The protocol is written once, as steps; `worker/steps.py` takes them on the event loop
+or in a thread.
 """
 
 from __future__ import annotations
 
 import asyncio
-import inspect
 import time
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 import psycopg
 from typing_extensions import TypedDict
@@ -27,6 +25,7 @@ from hudhud.telemetry import emit
 from hudhud.worker.link import as_uuid
 from hudhud.worker.provider import Finder, Offer, Provider, check_reconcile, check_seconds
 from hudhud.worker.run import OpenEffect, Run
+from hudhud.worker.steps import Ask, Pause, Taker
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from hudhud.store.call import Call
     from hudhud.store.effects import Intended
     from hudhud.worker.desk import Desk
+    from hudhud.worker.steps import Step, Steps
 
 T = TypeVar("T")
 
@@ -64,24 +64,6 @@ class HeldError(Snooze):
     """Nobody can be asked whether the effect happened. An operator decides: `hudhud effects`."""
 
     default_code = "effect_unknown"
-
-
-@dataclass(frozen=True, slots=True)
-class _Find:
-    """A step: ask the provider what became of a key."""
-
-    finder: Finder[Any]
-
-
-@dataclass(frozen=True, slots=True)
-class _Pause:
-    """A step: wait so many seconds."""
-
-    seconds: float
-
-
-_Step: TypeAlias = "Call[Any] | _Find | _Pause"
-_Steps: TypeAlias = "Generator[_Step, Any, None]"
 
 
 class _Skip(BaseException):
@@ -129,7 +111,7 @@ class Effect(Generic[T]):
         self._is_handed_out = False
         # An earlier send may have been done: that this one was not says nothing about it.
         self._follows_unknown = False
-        self._was_cancelled = False
+        self._taker = Taker(desk, provider, self.key)
         self._check_options()
 
     @property
@@ -170,13 +152,13 @@ class Effect(Generic[T]):
 
     async def __aenter__(self) -> Effect[T]:
         try:
-            await self._atake(self._entering())
+            await self._taker.atake(self._entering())
         except BaseException:
             self._stay_out()
             raise
-        if self._was_cancelled:
+        if self._taker.was_cancelled:
             # Between the commit of the intention and the call: for sure, nothing was sent.
-            await self._desk.shielded(self._atake(self._leaving(NotSent())))
+            await self._desk.shielded(self._taker.atake(self._leaving(NotSent())))
             raise asyncio.CancelledError
         return self
 
@@ -188,14 +170,14 @@ class Effect(Generic[T]):
     ) -> bool:
         if self.is_done:
             return isinstance(error, _Skip)
-        await self._desk.shielded(self._atake(self._leaving(error)))
+        await self._desk.shielded(self._taker.atake(self._leaving(error)))
         if error is None and self._run.ending == "cancel":
             raise asyncio.CancelledError
         return False
 
     def __enter__(self) -> Effect[T]:
         try:
-            self._take(self._entering())
+            self._taker.take(self._entering())
         except BaseException:
             self._stay_out()
             raise
@@ -209,7 +191,7 @@ class Effect(Generic[T]):
     ) -> bool:
         if self.is_done:
             return isinstance(error, _Skip)
-        self._take(self._leaving(error))
+        self._taker.take(self._leaving(error))
         return False
 
     def _check_options(self) -> None:
@@ -224,7 +206,7 @@ class Effect(Generic[T]):
         check_seconds(self._send_seconds, f"effect {self.name}: send_seconds")
         check_seconds(self._settle_seconds, f"effect {self.name}: settle_seconds")
 
-    def _entering(self) -> _Steps:
+    def _entering(self) -> Steps:
         self._run.check()
         known = self._run.effects.get(self.key)
         if known is not None and known.is_under_way:
@@ -235,7 +217,7 @@ class Effect(Generic[T]):
         if found.verdict == "open":
             yield from self._look_into(found)
 
-    def _intend(self, after_send: int | None = None) -> Generator[_Step, Any, Intended]:
+    def _intend(self, after_send: int | None = None) -> Generator[Step, Any, Intended]:
         """Commit the intention; afterwards the block may send, is done, or knows of an open one."""
         run = self._run
         asked_at = time.monotonic()
@@ -271,7 +253,7 @@ class Effect(Generic[T]):
                 pass
         return found
 
-    def _look_into(self, found: Intended) -> _Steps:
+    def _look_into(self, found: Intended) -> Steps:
         """Find out what became of an intention whose end nobody recorded."""
         is_stand_in = self._desk.providers[self._provider].known is not None
         wait_seconds = 0.0 if is_stand_in else found.wait_seconds
@@ -288,7 +270,7 @@ class Effect(Generic[T]):
         answer = None
         self._follows_unknown = isinstance(self._reconcile, str)
         if not isinstance(self._reconcile, str):
-            answer = yield _Find(self._reconcile)
+            answer = yield Ask(self._reconcile)
         emit(
             "effect.reconciled",
             name=self.name,
@@ -303,7 +285,7 @@ class Effect(Generic[T]):
         yield from self._record("done")
         self.is_done = True
 
-    def _give_up(self, after_send: int | None, found: Intended) -> _Steps:
+    def _give_up(self, after_send: int | None, found: Intended) -> Steps:
         """Stop before anything is sent, because somebody asked for the job's end."""
         if after_send is not None:
             self._intended = found
@@ -311,7 +293,7 @@ class Effect(Generic[T]):
         self._run.ending = self._run.ending or "cancel"
         raise asyncio.CancelledError
 
-    def _leaving(self, error: BaseException | None) -> _Steps:
+    def _leaving(self, error: BaseException | None) -> Steps:
         """Record what came of the block."""
         not_done = "unknown" if self._follows_unknown else "not_done"
         if self._is_handed_out:
@@ -326,7 +308,7 @@ class Effect(Generic[T]):
         else:
             yield from self._record("unknown", code_of(type(error).__name__))
 
-    def _record(self, state: str, code: str | None = None) -> _Steps:
+    def _record(self, state: str, code: str | None = None) -> Steps:
         """Write down how the effect stands; while the database is away, again and again."""
         found = self._intended
         assert found is not None
@@ -340,7 +322,6 @@ class Effect(Generic[T]):
         )
         call = effects.close_effect(as_uuid(found.effect_id), found.sends, closing)
         is_recorded = yield from self._insist(call)
-        reach("effect.recorded")
         emit(
             "effect.recorded", name=self.name, provider=self._provider.name, state=state, code=code
         )
@@ -350,11 +331,12 @@ class Effect(Generic[T]):
             self._open(time.monotonic() + self._settle_seconds, is_under_way=False)
         else:
             self._run.close_effect(self.key)
+        reach("effect.recorded")
         if refusal is not None:
             # The effect is known to be done; a result that is lost each time helps nobody.
             raise Permanent(str(refusal), code="result_refused") from refusal
 
-    def _insist(self, call: Call[bool]) -> Generator[_Step, Any, bool]:
+    def _insist(self, call: Call[bool]) -> Generator[Step, Any, bool]:
         until = time.monotonic() + RECORD_SECONDS
         while True:
             try:
@@ -362,7 +344,7 @@ class Effect(Generic[T]):
             except (psycopg.OperationalError, psycopg.InterfaceError):
                 if time.monotonic() >= until:
                     raise
-                yield _Pause(RECORD_PAUSE_SECONDS)
+                yield Pause(RECORD_PAUSE_SECONDS)
             else:
                 return is_recorded
 
@@ -392,60 +374,3 @@ class Effect(Generic[T]):
         except HudhudError as error:
             return None, error
         return text, None
-
-    async def _atake(self, steps: _Steps) -> None:
-        answer: Any = None
-        error: BaseException | None = None
-        while True:
-            try:
-                step = steps.send(answer) if error is None else steps.throw(error)
-            except StopIteration:
-                return
-            answer = error = None
-            try:
-                answer = await self._ado(step)
-            except BaseException as caught:  # noqa: BLE001 - thrown at the step that asked for it
-                error = caught
-
-    async def _ado(self, step: _Step) -> object:
-        match step:
-            case _Pause():
-                await asyncio.sleep(step.seconds)
-                return None
-            case _Find():
-                answer = self._desk.providers[self._provider].ask(step.finder, self.key)
-                return await answer if inspect.isawaitable(answer) else answer
-            case _:
-                answer, was_cancelled = await self._desk.ask(step)
-                self._was_cancelled = self._was_cancelled or was_cancelled
-                return answer
-
-    def _take(self, steps: _Steps) -> None:
-        answer: Any = None
-        error: BaseException | None = None
-        while True:
-            try:
-                step = steps.send(answer) if error is None else steps.throw(error)
-            except StopIteration:
-                return
-            answer = error = None
-            try:
-                answer = self._do(step)
-            except BaseException as caught:  # noqa: BLE001 - thrown at the step that asked for it
-                error = caught
-
-    def _do(self, step: _Step) -> object:
-        match step:
-            case _Pause():
-                time.sleep(step.seconds)
-                return None
-            case _Find():
-                answer = self._desk.providers[self._provider].ask(step.finder, self.key)
-                return _refuse_awaitable(self.name) if inspect.isawaitable(answer) else answer
-            case _:
-                return self._desk.ask_in_thread(step)
-
-
-def _refuse_awaitable(name: str) -> NoReturn:
-    message = f"effect {name}: a plain function needs a plain reconcile function, not a coroutine"
-    raise TypeError(message)
