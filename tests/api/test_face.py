@@ -50,6 +50,19 @@ async def test_metrics_tell_depth_age_dead_and_workers_of_each_queue(
     assert len(desk.sql("select id from hudhud.job_all")) == 4
 
 
+async def test_metrics_tell_how_far_the_relay_is_behind(
+    desk: Desk, client: httpx.AsyncClient
+) -> None:
+    subscriptions = '[{"name": "a:b", "event_type": "a"}]'
+    desk.sql("select hudhud.announce_events('[]', %s)", subscriptions)
+    desk.sql("select id from hudhud.publish('a', '{}')")
+    lines = (await client.get("/metrics")).text.splitlines()
+    assert 'hudhud_subscription_waiting{subscription="a:b"} 1.0' in lines
+    assert 'hudhud_subscription_routed_total{subscription="a:b"} 0.0' in lines
+    (lag,) = [line for line in lines if line.startswith("hudhud_subscription_oldest_seconds{")]
+    assert float(lag.split()[-1]) > 0
+
+
 async def test_metrics_stop_counting_at_their_cap(
     client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:

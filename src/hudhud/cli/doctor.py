@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from enum import StrEnum
+from dataclasses import asdict
 from typing import TYPE_CHECKING, cast
 
 import psycopg
 import typer
 
+from hudhud.cli import doctor_events
 from hudhud.cli.database import CONNECT_SECONDS, configured, session, url_of
+from hudhud.cli.finding import Finding, Verdict, judge
 from hudhud.cli.main import SCHEMA
 from hudhud.cli.options import ConfigFile, DatabaseUrl, Json
 from hudhud.cli.output import print_one, print_rows
 from hudhud.errors import SchemaError
-from hudhud.store import migrate
+from hudhud.store import events, migrate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -31,24 +32,9 @@ SEEN_SECONDS = 30
 OVERDUE_SECONDS = 30
 """Any worker takes back what ran out every second or so; this is no delay but nobody doing it."""
 LEASES_MAX = 1_000
+EVENTS_MAX = 1_000
+STALL_SECONDS = 60.0
 LISTEN_SECONDS = 3.0
-
-
-class Verdict(StrEnum):
-    """What a look came to."""
-
-    FINE = "fine"
-    NOTE = "note"
-    WRONG = "WRONG"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One thing that was looked at: what was seen, and what to do if it is wrong."""
-
-    verdict: Verdict
-    subject: str
-    detail: str
 
 
 def doctor(
@@ -68,7 +54,13 @@ def doctor(
                 count_max=LEASES_MAX,
             )
             workers = opened.rows("workers", seen_seconds=SEEN_SECONDS, rows_max=100)
-            findings += [*_server(row), *_state(row, workers), _listener(config, url), *_sight(row)]
+            findings += [*_server(row), *_state(row, workers)]
+            findings += doctor_events.look(
+                opened.rows("subscriptions", count_max=EVENTS_MAX),
+                opened.call(events.relay_stalls(STALL_SECONDS)),
+                is_copy=bool(row["is_copy"]),
+            )
+            findings += [_listener(config, url), *_sight(row)]
     _print(findings, config, as_json=as_json)
     if schema.verdict is Verdict.WRONG:
         raise typer.Exit(SCHEMA)
@@ -88,20 +80,20 @@ def _schema(url: str) -> Finding:
 
 def _server(row: Row) -> Iterator[Finding]:
     number = cast("int", row["server_version_number"])
-    yield _judge(
+    yield judge(
         "PostgreSQL",
         str(row["server_version"]),
         "hudhud needs 15 or newer.",
         is_fine=number >= SERVER_MIN,
     )
-    yield _judge(
+    yield judge(
         "primary",
         "writes are taken here" if not row["is_replica"] else "this is a read-only replica",
         "Point database_url at the primary.",
         is_fine=not row["is_replica"],
     )
     durable = row["fsync"] == "on" and row["synchronous_commit"] != "off"
-    yield _judge(
+    yield judge(
         "durability",
         f"fsync {row['fsync']}, synchronous_commit {row['synchronous_commit']}",
         "What was acknowledged may be lost in a crash. Switch both on.",
@@ -111,14 +103,14 @@ def _server(row: Row) -> Iterator[Finding]:
 
 def _state(row: Row, workers: list[dict[str, object]]) -> Iterator[Finding]:
     days = cast("int", row["partition_days_ahead"])
-    yield _judge(
+    yield judge(
         "partitions",
         f"jobs can be enqueued for {days} more days",
         "No maintainer has run for a week. Start a worker, or run `hudhud migrate`.",
         is_fine=days >= DAYS_AHEAD_MIN,
     )
     off = cast("float", row["clock_seconds_off"])
-    yield _judge(
+    yield judge(
         "clock",
         f"hudhud.clock() is {off:+.1f} s from the server's",
         "A test has set this database's clock. Tests belong on a database of their own.",
@@ -135,7 +127,7 @@ def _state(row: Row, workers: list[dict[str, object]]) -> Iterator[Finding]:
     yield _leases(row)
     yield _effects(row)
     oldest = cast("float | None", row["oldest_transaction_seconds"]) or 0.0
-    yield _judge(
+    yield judge(
         "transactions",
         f"the oldest open one that can be seen is {oldest:.0f} s old",
         "While it is open nothing can be cleaned up behind it. Find it in pg_stat_activity.",
@@ -147,7 +139,7 @@ def _leases(row: Row) -> Finding:
     number = cast("int", row["leases_overdue"])
     many = f"{number} or more" if number >= LEASES_MAX else str(number)
     late = cast("float | None", row["overdue_seconds_max"]) or 0.0
-    return _judge(
+    return judge(
         "leases",
         f"{many} ended more than {OVERDUE_SECONDS} s ago, the oldest {late:.0f} s, and nobody took"
         " their jobs back"
@@ -162,7 +154,7 @@ def _leases(row: Row) -> Finding:
 def _effects(row: Row) -> Finding:
     number = cast("int", row["effects_asking"])
     many = f"{number} or more" if number >= LEASES_MAX else str(number)
-    return _judge(
+    return judge(
         "effects",
         f"of {many} nobody knows what became" if number else "none waits for an operator",
         "Ask the provider, then: hudhud effects --unknown, hudhud effects decide ID --as done.",
@@ -179,7 +171,7 @@ def _listener(config: Config, url: str) -> Finding:
         connection.execute("listen hudhud_doctor")
         connection.execute("notify hudhud_doctor")
         heard = list(connection.notifies(timeout=LISTEN_SECONDS, stop_after=1))
-    return _judge(
+    return judge(
         "listener",
         "notifications arrive" if heard else "a notification did not arrive",
         "A pooler in between swallows it: give direct_url, past the pooler. Jobs start by polling.",
@@ -200,12 +192,6 @@ def _sight(row: Row) -> Iterator[Finding]:
         "not visible",
         "the disk that is left, backups and replicas: ask the server's own monitoring",
     )
-
-
-def _judge(subject: str, seen: str, advice: str, *, is_fine: bool) -> Finding:
-    if is_fine:
-        return Finding(Verdict.FINE, subject, seen)
-    return Finding(Verdict.WRONG, subject, f"{seen}. {advice}")
 
 
 def _texts(value: object) -> list[str]:

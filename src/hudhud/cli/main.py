@@ -47,6 +47,7 @@ COMMANDS: Mapping[str, Entry] = {
     "dead": Entry("dead:app", "Look at dead jobs in groups, and resubmit them corrected."),
     "replay": Entry("dead:replay", "Run a dead job again as it was."),
     "effects": Entry("effects:app", "List what was done outside; decide what nobody knows."),
+    "events": Entry("events:app", "List events and subscriptions; pause, resume, rebase."),
     "keys": Entry("keys:app", "Make, list and revoke API keys."),
     "types": Entry("jobs:types", "List the job types that workers announced."),
     "demo": Entry("proofs:demo", "Play the demos once, each judged by what it should show."),

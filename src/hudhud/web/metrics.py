@@ -1,7 +1,7 @@
 """What a monitor sees, in Prometheus' text form, at a bounded cost whoever asks how often.
 
-Two reads give everything, their cost does not grow with the backlog, and their answer is kept for a
-few seconds. Counts that stopped at their cap are lower bounds; `hudhud_counts_capped` says so.
+Three reads give everything, their cost does not grow with the backlog, and their answer is kept for
+a few seconds. Counts that stopped at their cap are lower bounds; `hudhud_counts_capped` says so.
 """
 
 from __future__ import annotations
@@ -41,6 +41,18 @@ _GAUGES = {
 }
 
 
+_EVENT_FIGURES = {
+    "waiting": ("hudhud_subscription_waiting", "Events that are committed and not routed yet."),
+    "oldest_seconds": (
+        "hudhud_subscription_oldest_seconds",
+        "How long the oldest event that is not routed has been waiting: the relay's lag.",
+    ),
+    "routed": ("hudhud_subscription_routed", "Events that became jobs, since the subscription began."),
+    "skipped": ("hudhud_subscription_skipped", "Events that went, by their age, before it had them."),
+}
+_EVENT_GAUGES = {"waiting", "oldest_seconds"}
+
+
 class Metrics:
     """Reads the figures of the whole system, at most once in `KEEP_SECONDS`."""
 
@@ -71,10 +83,12 @@ class Metrics:
             Read("queue_overview", {**seen, "tenant_id": None, "count_max": COUNT_MAX})
         )
         whole = (await self._database.read(Read("metrics", seen)))[0]
+        subscriptions = await self._database.read(Read("subscriptions", {"count_max": COUNT_MAX}))
         self._jobs.look(cast("dict[str, int]", whole["jobs_inserted"]))
         self._runs.look(cast("dict[str, int]", whole["runs_ended"]))
         registry = CollectorRegistry()
-        registry.register(_Figures([*_of_queues(queues), *self._of_whole(whole)]))
+        figures = [*_of_queues(queues), *_of_subscriptions(subscriptions), *self._of_whole(whole)]
+        registry.register(_Figures(figures))
         return generate_latest(registry)
 
     def _of_whole(self, whole: Row) -> Iterable[Metric]:
@@ -137,6 +151,16 @@ def _of_queues(rows: Iterable[Row]) -> Iterable[Metric]:
         yield family
     capped = any(bool(row["is_capped"]) for row in rows)
     yield _gauge("hudhud_counts_capped", "1 when some count above is a lower bound.", int(capped))
+
+
+def _of_subscriptions(rows: Iterable[Row]) -> Iterable[Metric]:
+    rows = list(rows)
+    for column, (name, text) in _EVENT_FIGURES.items():
+        kind = GaugeMetricFamily if column in _EVENT_GAUGES else CounterMetricFamily
+        family = kind(name, text, labels=["subscription"])
+        for row in rows:
+            family.add_metric([str(row["name"])], float(cast("float", row[column])))
+        yield family
 
 
 def _gauge(name: str, text: str, value: object) -> Metric:

@@ -4,7 +4,7 @@
 -- Returns: one row. clock_seconds_off: how far hudhud.clock() is from the server's own clock, not 0 when a test has set it.
 --   oldest_transaction_seconds: the oldest open transaction that this role can see; sees_all: whether it sees those of others.
 --   partition_days_ahead: for how many more days jobs can be enqueued. leases_overdue: those, and how long the oldest has been
---   over. effects_asking: effects of which only an operator can say what became. settings: the policies that all clients share.
+--   over. effects_asking: effects of which only an operator can say what became. is_copy: events are not routed until a rebase. settings: the policies that all clients share.
 select
     current_setting('server_version') as server_version,
     current_setting('server_version_num')::integer as server_version_number,
@@ -19,6 +19,7 @@ select
      where activity.datname = current_database() and activity.pid <> pg_backend_pid()) as oldest_transaction_seconds,
     extract(epoch from hudhud.clock() - clock_timestamp())::double precision as clock_seconds_off,
     hudhud.days_ahead() as partition_days_ahead,
+    (select coalesce(database_epoch.identity <> hudhud.database_identity(), false) from hudhud.database_epoch) as is_copy,
     (select count(*) from hudhud.worker
      where worker.seen_at > hudhud.clock() - make_interval(secs => %(seen_seconds)s)) as workers,
     overdue.leases as leases_overdue,
