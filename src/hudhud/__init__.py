@@ -4,6 +4,7 @@ Every exception is in `hudhud.errors`; those that handlers raise, or callers oft
 """
 
 from hudhud.client import AsyncClient, Client
+from hudhud.domain.event import Event, NewEvent, Personal
 from hudhud.domain.job import Enqueued, Lane, NewJob, Status
 from hudhud.domain.retry import RetryPolicy
 from hudhud.errors import (
@@ -31,14 +32,17 @@ __all__ = [
     "DuplicateJobError",
     "Effect",
     "Enqueued",
+    "Event",
     "Hudhud",
     "HudhudError",
     "InvalidJobError",
     "Lane",
     "LeaseLostError",
+    "NewEvent",
     "NewJob",
     "NotSent",
     "Permanent",
+    "Personal",
     "Provider",
     "Refused",
     "RetryPolicy",

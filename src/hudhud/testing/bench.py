@@ -39,6 +39,7 @@ T = TypeVar("T")
 LEASE_SECONDS: Final = 3_600  # nothing renews it here
 # One job at a time; the others are for runs that were given up and whose function goes on.
 SLOTS: Final = 100
+_EVENTS: Final = 1_000
 _LOST: Final = {"outcome": "lost", "code": None, "result": None}
 
 
@@ -65,9 +66,12 @@ class Bench(Worker):
         await self._open()
         outbox = self.application.outbox
         await self.do(runs.announce(self.application.registry.announcement()))
-        await self.do(
-            events.announce_events(outbox.announced_types(), outbox.announced_subscriptions())
-        )
+        # What a test publishes before its first drain is meant for the subscriptions, too.
+        subscriptions = [
+            {**one, "start": "beginning" if one["start"] == "now" else one["start"]}
+            for one in outbox.announced_subscriptions()
+        ]
+        await self.do(events.announce_events(outbox.announced_types(), subscriptions))
         for loop in (self.desk, self.finisher, self.runner):
             loop.start()
             await loop.ready()
@@ -80,7 +84,7 @@ class Bench(Worker):
     async def run_next(
         self, queues: Sequence[str] | None = None, *, lease_seconds: int = LEASE_SECONDS
     ) -> EndedRun | None:
-        """Run the job that is due next, to the end of its run.
+        """Run the job that is due next, to the end of its run; events become jobs for that.
 
         Args:
             queues: Names of queues; None for all.
@@ -90,12 +94,19 @@ class Bench(Worker):
             None when nothing is due.
         """
         batch = await self._claim(queues, lease_seconds)
+        if batch is None and await self._route():
+            batch = await self._claim(queues, lease_seconds)
         if batch is None:
             return None
         self._closed.clear()
         self.runner.take(batch)
         await self._closed.wait()
         return await self._ended(batch)
+
+    async def _route(self) -> int:
+        """Make jobs of the events that were committed; return how many."""
+        names = await self.do(events.due_subscriptions())
+        return sum([(await self.do(events.relay(name, _EVENTS))).routed for name in names])
 
     async def _claim(self, queues: Sequence[str] | None, lease_seconds: int) -> Batch | None:
         names = None if queues is None else list(queues)

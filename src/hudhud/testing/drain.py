@@ -38,6 +38,8 @@ def drain(
 ) -> Drained:
     """Run every job that is due, also those that handlers enqueue meanwhile.
 
+    Events become jobs of their subscriptions on the way, also those that handlers publish.
+
     Args:
         app: The application whose handlers run; its lifespan is opened for the drain.
         place: Address of the database, or a psycopg connection to it; None: the application's own.

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from psycopg import Notify
 
+    from hudhud.domain.event import NewEvent, Published
     from hudhud.domain.job import Enqueued, NewJob
     from hudhud.hudhud import Hudhud
 
@@ -88,9 +89,10 @@ class Inline:
 def inline(app: Hudhud, place: object = None, *, scheduled: bool = False) -> Generator[Inline]:
     """Run every job of an application right after the commit that enqueued it.
 
-    Inside the block jobs enqueued through the application (or its `client` and `aclient`) on
-    psycopg, or SQLAlchemy or Django on psycopg, have been run when the commit returns; all others
-    when `settle` is called, and when the block ends. A rolled back job is not run.
+    Inside the block jobs enqueued, and events published, through the application (or its `client`
+    and `aclient`) on psycopg, or SQLAlchemy or Django on psycopg, have been run and handled when
+    the commit returns; all others when `settle` is called, and when the block ends. What was rolled
+    back is not run.
 
     Args:
         app: The application.
@@ -134,6 +136,12 @@ class _Client(Client):
         self._watch(connection)
         return enqueued
 
+    @override
+    def publish(self, connection: object, new_event: NewEvent, *, notify: bool = True) -> Published:
+        published = super().publish(connection, new_event, notify=notify)
+        self._watch(connection)
+        return published
+
     def _watch(self, connection: object) -> None:
         if not _is_draining.get():
             self._commits.watch(connection)
@@ -160,6 +168,14 @@ class _AsyncClient(AsyncClient):
         enqueued = await super().enqueue_many(connection, new_jobs, notify=notify)
         await self._watch(connection)
         return enqueued
+
+    @override
+    async def publish(
+        self, connection: object, new_event: NewEvent, *, notify: bool = True
+    ) -> Published:
+        published = await super().publish(connection, new_event, notify=notify)
+        await self._watch(connection)
+        return published
 
     async def _watch(self, connection: object) -> None:
         if not _is_draining.get():
