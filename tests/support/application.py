@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from hudhud.worker.handler import AnyHandler, HandlerOptions
     from hudhud.worker.provider import AnyProvider
+    from hudhud.worker.worker import Application as AnyApplication
     from hudhud.worker.worker import Middleware
 
 # Deadlines of tests are 30 s and more; a stop of theirs need not wait that long for a handler.
@@ -61,7 +62,7 @@ class Application:
 
 @asynccontextmanager
 async def working(
-    application: Application,
+    application: AnyApplication,
     url: str,
     *,
     direct_url: str | None = None,

@@ -7,6 +7,10 @@ import signal
 import time
 from typing import TYPE_CHECKING
 
+import psycopg
+
+from hudhud import Client, NewEvent, NewJob
+
 if TYPE_CHECKING:
     from hudhud.worker.child import ProcessContext
 
@@ -16,6 +20,13 @@ def report_pid(ctx: ProcessContext, *, sleep_seconds: float = 0.0) -> int:
     ctx.log(f"pid {os.getpid()}")
     time.sleep(sleep_seconds)
     return os.getpid()
+
+
+def enqueue_and_publish(_ctx: ProcessContext, *, url: str) -> None:
+    """Make a job and an event, as any code does that runs in a handler."""
+    with psycopg.connect(url, prepare_threshold=None) as connection:
+        Client().enqueue(connection, NewJob("made", {}))
+        Client().publish(connection, NewEvent("made", {}))
 
 
 def die(ctx: ProcessContext) -> None:

@@ -24,16 +24,25 @@ class RelayWatch:
     """Looks now and then, on the relay's connection, and tells what it finds once."""
 
     def __init__(
-        self, subscriptions: Sequence[str], *, stall_seconds: float = STALL_SECONDS
+        self,
+        subscriptions: Sequence[str],
+        *,
+        stall_seconds: float = STALL_SECONDS,
+        look_seconds: float = LOOK_SECONDS,
+        seen_seconds: float = SEEN_SECONDS,
     ) -> None:
         """Make a watch.
 
         Args:
             subscriptions: Those whose handlers this worker has; they are not silent.
             stall_seconds: How long a transaction may hold events up before its session is named.
+            look_seconds: Between two looks.
+            seen_seconds: Between two times that the subscriptions are said to be there.
         """
         self._subscriptions = list(subscriptions)
         self._stall_seconds = stall_seconds
+        self._look_seconds = look_seconds
+        self._seen_seconds = seen_seconds
         self._look_at = 0.0
         self._seen_at = time.monotonic()
         self._told: set[tuple[str, str | int | None, datetime | None]] = set()
@@ -43,8 +52,8 @@ class RelayWatch:
         now = time.monotonic()
         if now < self._look_at:
             return
-        self._look_at = now + LOOK_SECONDS
-        if self._subscriptions and now >= self._seen_at + SEEN_SECONDS:
+        self._look_at = now + self._look_seconds
+        if self._subscriptions and now >= self._seen_at + self._seen_seconds:
             self._seen_at = now
             await link.run(events.see_subscriptions(self._subscriptions))
         for stall in await link.run(events.relay_stalls(self._stall_seconds)):
