@@ -11,9 +11,12 @@ import psycopg
 import pytest
 
 from hudhud import Hudhud, NewEvent, NewJob
+from hudhud.config import WorkerConfig
+from hudhud.errors import InvalidEventError
 from hudhud.worker.maintainer import Housekeeping
 from hudhud.worker.relay import Relay
 from hudhud.worker.relay_watch import RelayWatch
+from hudhud.worker.worker import Addresses, Worker
 from tests.support.application import working
 from tests.support.children import enqueue_and_publish
 from tests.support.events import NAME, TYPE, make_day, publish, publish_on, relay_all, subscribe
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 
     from hudhud.domain.event import Event
     from hudhud.worker.context import Context
+    from tests.support.server import Server
     from tests.support.told import Told
 
 
@@ -318,17 +322,23 @@ async def test_a_subscription_that_has_gone_silent_is_told_and_ours_never_are(
 
 
 async def test_a_relay_whose_connection_is_cut_goes_on(
-    database: str, verbs: Verbs, told: Told
+    database: str, server: Server, verbs: Verbs, *, told: Told
 ) -> None:
     subscribe(verbs)
-    async with relaying(database, poll_seconds_max=0.01) as relay:
-        verbs.value(
-            "select count(pg_terminate_backend(pid)) from pg_stat_activity"
-            " where application_name = 'hudhud relay' and datname = current_database()"
-        )
-        await auntil(lambda: told.of("service.crashed"))
-        publish(verbs, 1)
-        await auntil(lambda: relay.routed == 1)
+    with psycopg.connect(server.direct(database), autocommit=True) as direct:
+        async with relaying(database, poll_seconds_max=0.01) as relay:
+            await auntil(lambda: cut(direct) and told.of("service.crashed"))
+            publish(verbs, 1)
+            await auntil(lambda: relay.routed == 1)
+
+
+def cut(direct: psycopg.Connection[Any]) -> bool:
+    """End the relay's sessions, also one that a pooler lent it a moment ago."""
+    direct.execute(
+        "select pg_terminate_backend(pid) from pg_stat_activity"
+        " where application_name = 'hudhud relay' and datname = current_database()"
+    )
+    return True
 
 
 async def test_a_worker_whose_announcement_is_refused_does_not_start(
@@ -340,9 +350,9 @@ async def test_a_worker_whose_announcement_is_refused_does_not_start(
     async def ship(_ctx: Context, _event: Event) -> None:
         raise NotImplementedError
 
-    with pytest.raises(Exception, match=r"ship: it is there already, for another\.type"):
-        async with working(app, database):
-            pass
+    worker = Worker(app, Addresses(database, database), WorkerConfig())
+    with pytest.raises(InvalidEventError, match=r"ship: it is there already, for another\.type"):
+        await worker.run()
 
 
 async def test_a_day_of_events_goes_when_every_subscription_has_had_it(
