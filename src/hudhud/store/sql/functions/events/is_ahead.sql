@@ -10,5 +10,5 @@ set search_path = pg_catalog, pg_temp as $$
         or exists (
         select from hudhud.subscription s
         join hudhud.event e on e.type = s.event_type and e.epoch = is_ahead.epoch
-            and e.xid >= pg_snapshot_xmax(pg_current_snapshot()))
+            and e.xid >= pg_snapshot_xmax(pg_current_snapshot()) and e.xid is distinct from pg_current_xact_id_if_assigned())
 $$;

@@ -45,7 +45,8 @@ begin
         -- One statement, so that the snapshot is that by which it looks.
         select pg_current_snapshot(), exists (
             select from hudhud.event e
-            where e.type = asked.event_type and e.epoch = this_epoch and e.xid >= pg_snapshot_xmax(pg_current_snapshot()))
+            where e.type = asked.event_type and e.epoch = this_epoch and e.xid >= pg_snapshot_xmax(pg_current_snapshot())
+              and e.xid is distinct from pg_current_xact_id_if_assigned())
         into mark.to_snapshot, is_ahead;
         if mark.epoch < this_epoch then
             -- The transactions of an epoch that is over are all over.
