@@ -255,9 +255,8 @@ def _resolved(annotation: object, function: Callable[..., object]) -> object:
 
 
 def _evaluated(annotation: str, names: dict[str, Any]) -> object:
-    def probe() -> None: ...
-
-    probe.__annotations__ = {"field": annotation}
+    # A class, as only there every form of an annotation may stand.
+    probe = type("probe", (), {"__annotations__": {"field": annotation}})
     try:
         return typing.get_type_hints(probe, globalns=names, include_extras=True)["field"]
     except NameError:
