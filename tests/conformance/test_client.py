@@ -5,11 +5,14 @@ from __future__ import annotations
 import inspect
 import uuid
 from dataclasses import fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import psycopg
 import pytest
+from psycopg.pq import TransactionStatus
+from typing_extensions import override
 
+from hudhud import Hudhud, NewEvent
 from hudhud.client import AsyncClient, Client
 from hudhud.domain.job import NewJob, Outcome, Status
 from hudhud.errors import ConfigError, InvalidJobError, JobNotFoundError
@@ -67,6 +70,27 @@ def test_an_event_is_taken_in_once_per_consumer(connection: psycopg.Connection) 
         client.take_in(connection, "a\0", NOBODY)
 
 
+def test_a_publish_is_one_statement_in_the_callers_transaction(shared_database: str) -> None:
+    class Counted(psycopg.Cursor[Any]):
+        statements: ClassVar[list[object]] = []
+
+        @override
+        def execute(self, query: Any, *args: Any, **kwargs: Any) -> Self:
+            self.statements.append(query)
+            return super().execute(query, *args, **kwargs)
+
+    app = Hudhud()
+    with psycopg.connect(
+        shared_database, cursor_factory=Counted, prepare_threshold=None
+    ) as connection:
+        for options in ({}, {"aggregate": ("order", 7), "tenant_id": "acme"}):
+            Counted.statements.clear()
+            app.publish(connection, "order.paid", {"n": 1}, **options)  # type: ignore[arg-type]
+            assert len(Counted.statements) == 1
+            assert connection.info.transaction_status == TransactionStatus.INTRANS
+        connection.rollback()
+
+
 async def test_the_asynchronous_client_does_the_same(shared_database: str) -> None:
     client = AsyncClient()
     async with await psycopg.AsyncConnection.connect(shared_database) as connection:
@@ -76,6 +100,8 @@ async def test_the_asynchronous_client_does_the_same(shared_database: str) -> No
         found = await client.status(connection, made.id)
         assert found is not None
         assert found.status is Status.PENDING
+        published = await client.publish(connection, NewEvent("order.paid", {"n": 1}))
+        assert (published.id.version, published.sequence) == (7, None)
         taken = [await client.take_in(connection, "billing", made.id) for _ in range(2)]
         assert taken == [True, False]
         assert await client.cancel(connection, made.id, actor="op") == "cancelled"

@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 import pytest
 
+from hudhud.domain.event import NewEvent, Published
 from hudhud.domain.job import Enqueued, Lane, NewJob, Outcome, Status
 from hudhud.errors import (
     DuplicateJobError,
     HudhudError,
+    InvalidEventError,
     InvalidJobError,
     JobNotFoundError,
     MoveRefusedError,
@@ -26,7 +28,7 @@ from hudhud.errors import (
     SchemaError,
     UnknownTypeError,
 )
-from hudhud.store import idempotency, jobs, keys, runs, upkeep
+from hudhud.store import events, idempotency, jobs, keys, runs, upkeep
 from hudhud.store.call import Arg, Call, nothing
 from hudhud.store.reads import Read
 from hudhud.store.status import JobStatus, status_of, status_read
@@ -347,6 +349,51 @@ async def test_each_job_of_a_batch_has_its_own_kind_of_key_or_none(
         both = NewJob(fresh, {}, idempotency_key="k", unique_by="payload")
         with pytest.raises(InvalidJobError, match="not both"):
             await adapter.run(connection, jobs.enqueue_many([NewJob(fresh, {}), both]))
+
+
+async def test_an_event_is_written_with_the_users_own_rows_or_not_at_all(
+    adapter: Adapter, fresh: str
+) -> None:
+    async def publish(*, breaks_off: bool) -> Published:
+        async with adapter.transaction() as connection:
+            await adapter.execute(connection, f"insert into comment values ('{fresh}')")  # noqa: S608
+            event = NewEvent(
+                fresh,
+                {"n": 2**70, "text": "هدهد"},
+                version=2,
+                tenant_id="acme",
+                aggregate=("order", fresh),
+                occurred_at=datetime(2027, 1, 15, tzinfo=UTC),
+                correlation_id="c",
+                causation_id=uuid.UUID(int=7),
+                traceparent="t",
+            )
+            published = await adapter.run(connection, events.publish(event, notify=False))
+            if breaks_off:
+                raise BrokenOnPurposeError
+            return published
+
+    with pytest.raises(BrokenOnPurposeError):
+        await publish(breaks_off=True)
+    published = await publish(breaks_off=False)
+    assert published.sequence == 1
+    query = (
+        "select id, payload::text, correlation_id, causation_id from hudhud.event where type = %s"
+    )
+    assert look(adapter, query, fresh) == [
+        (published.id, f'{{"n": {2**70}, "text": "هدهد"}}', "c", uuid.UUID(int=7))
+    ]
+    assert look(adapter, "select count(*) from comment where text = %s", fresh) == [(1,)]
+    async with adapter.transaction() as connection:
+
+        async def publish_refused() -> None:
+            async with adapter.savepoint(connection):
+                refused = NewEvent(fresh, {}, correlation_id="x" * 300)
+                await adapter.run(connection, events.publish(refused))
+
+        with pytest.raises(InvalidEventError, match="correlation_id"):
+            await publish_refused()
+        await adapter.run(connection, events.publish(NewEvent(fresh, {})))
 
 
 async def test_an_event_is_taken_in_with_what_follows_from_it(adapter: Adapter, fresh: str) -> None:
