@@ -21,12 +21,15 @@ from hudhud.worker.link import Link
 from hudhud.worker.service import Service
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from hudhud.worker.relay_watch import RelayWatch
 
 HINT: Final = "!events"  # no queue's name begins so
 EVENTS_MAX: Final = 1_000  # of one step: some 10 to 50 ms
 POLL_SECONDS_MIN: Final = 0.05  # after something was routed
 POLL_SECONDS_MAX: Final = 1.0
+POLL_SECONDS_DEAF: Final = 0.1  # where no hint can be heard, as behind a pooler
 BUSY_SECONDS: Final = 0.5
 BUSY_EVENTS_PER_SECOND: Final = 200
 BUSY_POLL_SECONDS: Final = 0.01
@@ -46,6 +49,7 @@ class Relay(Service):
         hint: asyncio.Event,
         *,
         watch: RelayWatch,
+        is_heard: Callable[[], bool] = lambda: True,
         events_max: int = EVENTS_MAX,
         poll_seconds_max: float = POLL_SECONDS_MAX,
     ) -> None:
@@ -55,14 +59,16 @@ class Relay(Service):
             url: Address of the database.
             hint: Set when something was published.
             watch: Looks now and then for what holds events up.
+            is_heard: Whether hints come at all; while they do not, it polls harder.
             events_max: Of one step, each its own transaction.
-            poll_seconds_max: Between two looks when nothing is published and no hint comes.
+            poll_seconds_max: Between two looks when nothing is published.
         """
         super().__init__("relay")
         self.routed = 0
         self._url = url
         self._hint = hint
         self._watch = watch
+        self._is_heard = is_heard
         self._events_max = events_max
         self._poll_seconds_max = poll_seconds_max
         self._refused_at = float("-inf")
@@ -82,7 +88,7 @@ class Relay(Service):
                 self.mark_ready()
                 await self._say_busy(link, routed)
                 await self._watch.look(link)
-                seconds = POLL_SECONDS_MIN if routed else min(seconds * 2, self._poll_seconds_max)
+                seconds = POLL_SECONDS_MIN if routed else min(seconds * 2, self._poll_max())
                 await self._wait(seconds)
         finally:
             await link.close()
@@ -126,6 +132,10 @@ class Relay(Service):
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):
                     await self._hint.wait()
+
+    def _poll_max(self) -> float:
+        seconds = self._poll_seconds_max
+        return seconds if self._is_heard() else min(seconds, POLL_SECONDS_DEAF)
 
     def _tell_refused(self, error: RestoredCopyError) -> None:
         now = time.monotonic()

@@ -134,7 +134,12 @@ class Worker:
         )
         self.maintainer = Maintainer(url, addresses.direct_url)
         names = [one.name for one in application.outbox.subscriptions]
-        self.relay = Relay(url, self.waker.event(HINT), watch=RelayWatch(names))
+        self.relay = Relay(
+            url,
+            self.waker.event(HINT),
+            watch=RelayWatch(names),
+            is_heard=lambda: self.waker.is_ready and not self.waker.is_pooled,
+        )
         self.claimers = [self._claimer(queue) for queue in config.queues]
 
     @property
