@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING
 from psycopg_pool import AsyncConnectionPool
 
 from examples.refunds.bank import Bank, Refund, open_bank
-from hudhud import Context, Hudhud, Refused, RetryPolicy
+from hudhud import Context, Event, Hudhud, Refused, RetryPolicy
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from psycopg import AsyncConnection, Connection
     from psycopg.rows import TupleRow
-
-    from hudhud.domain.event import Event
 
 QUEUE = "bank"
 SCHEMA = (Path(__file__).parent / "schema.sql").read_text("utf-8")

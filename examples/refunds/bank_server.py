@@ -23,6 +23,7 @@ import random
 import sys
 import threading
 from collections import Counter
+from contextlib import suppress
 from dataclasses import asdict
 from enum import StrEnum
 from http import HTTPStatus
@@ -299,6 +300,8 @@ class _Desk(BaseHTTPRequestHandler):
         self.send_response(status)
         for name, value in (headers or {}).items():
             self.send_header(name, value)
+        if self.close_connection:
+            self.send_header("Connection", "close")
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
@@ -335,7 +338,8 @@ def main() -> int:
     bank = Bank(books, Mood(asked.seed, share=asked.share), shop=asked.shop)
     threading.Thread(target=bank.serve_forever, daemon=True).start()
     print(bank.server_port, flush=True)
-    sys.stdin.read()
+    with suppress(KeyboardInterrupt):  # meant for whoever plays with us; our input ends with them
+        sys.stdin.read()
     bank.shutdown()
     bank.server_close()
     return 0

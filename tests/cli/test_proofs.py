@@ -26,7 +26,7 @@ sys.exit(int(pathlib.Path("code").read_text()))
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Give a repository whose programs tell what they were started with."""
-    for package in ("examples/documents", "bench/engine", "bench/chaos"):
+    for package in ("examples/documents", "examples/refunds", "bench/engine", "bench/chaos"):
         directory = tmp_path / "repository" / package
         directory.mkdir(parents=True)
         (directory / "__main__.py").write_text(PROGRAM, "utf-8")
@@ -51,6 +51,28 @@ def test_a_demo_is_played_on_the_database_that_is_named(
 def test_a_demo_that_fails_fails(hudhud: Hudhud, repository: Path, database: str) -> None:
     (repository / "code").write_text("3", "utf-8")
     assert hudhud("demo", "--database-url", database).code == 1
+
+
+def test_what_is_said_to_one_demo_is_not_said_to_the_others(
+    hudhud: Hudhud, repository: Path, database: str
+) -> None:
+    words = ("--csv", str(repository / "my.csv"), "--seed", "7", "--database-url", database)
+    assert hudhud("demo", *words).code == 0
+    played = told(repository)["words"]
+    assert played == ["--size", "short", "--csv", str(repository / "my.csv"), "--seed", "7"]
+    said = hudhud("demo", "documents", *words)
+    assert said.code == 2
+    assert "for the demo refunds" in said.err
+
+
+def test_both_demos_are_played_though_the_first_fails(
+    hudhud: Hudhud, repository: Path, database: str
+) -> None:
+    (repository / "code").write_text("1", "utf-8")
+    said = hudhud("demo", "--database-url", database)
+    assert said.code == 1
+    assert "demo documents" in said.err
+    assert "demo refunds" in said.err
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(hudhud.__file__).resolve().parents[2]
 """The repository, when the package is used from one."""
-DEMOS = ("documents",)
+DEMOS = ("documents", "refunds")
 """The demos of `make demo`, each a package of examples/ that can be run."""
 BENCH = "bench.engine"
 CHAOS = "bench.chaos"
@@ -33,13 +33,19 @@ CHAOS = "bench.chaos"
 Size = Annotated[str, typer.Option(help="short, or full as docs/performance.md reports it.")]
 
 
-def demo(
+def demo(  # noqa: PLR0913 - one parameter for each option
     names: Annotated[
         list[str] | None, typer.Argument(help=f"Of {', '.join(DEMOS)}; default: all.")
     ] = None,
     *,
     path: Annotated[
-        list[Path] | None, typer.Option(help="A file for the demo to work on; may be repeated.")
+        list[Path] | None, typer.Option(help="Of documents: a file to analyse; may be repeated.")
+    ] = None,
+    csv: Annotated[
+        Path | None, typer.Option(help="Of refunds: a file of them, instead of the one it has.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Of refunds: of the bank's moods.", show_default=False)
     ] = None,
     size: Size = "short",
     as_json: Json = False,
@@ -51,9 +57,15 @@ def demo(
         if name not in DEMOS:
             message = f"is no demo; there are {', '.join(DEMOS)}"
             raise typer.BadParameter(message, param_hint="NAMES")
+    own = {
+        "documents": [str(one.resolve()) for one in path or []],
+        "refunds": [*_option("--csv", csv and csv.resolve()), *_option("--seed", seed)],
+    }
+    _require_wanted(wanted, own)
     config = configured(arguments={"database_url": database_url})
+    shared = ["--size", size, *(["--json"] if as_json else [])]
     with ground(config, joins=True) as found:
-        codes = [play(name, found.url, paths=path, size=size, as_json=as_json) for name in wanted]
+        codes = [play(name, found.url, [*shared, *own[name]]) for name in wanted]
     if any(codes):
         raise typer.Exit(1)
 
@@ -91,18 +103,9 @@ def chaos(
     raise typer.Exit(run(CHAOS, options))
 
 
-def play(
-    name: str,
-    url: str,
-    *,
-    paths: Sequence[Path] | None = None,
-    size: str = "short",
-    as_json: bool = False,
-) -> int:
+def play(name: str, url: str, options: Sequence[str] = ()) -> int:
     """Play one demo on a database and return its exit code."""
     note(f"demo {name}:")
-    options = ["--size", size, *(["--json"] if as_json else [])]
-    options += [str(path.resolve()) for path in paths or []]
     return run(f"examples.{name}", options, {"HUDHUD_DATABASE_URL": url})
 
 
@@ -126,3 +129,15 @@ def run(package: str, options: Sequence[str], environment: Mapping[str, str] | N
         env={**os.environ, **(environment or {})},
         check=False,
     ).returncode
+
+
+def _option(name: str, value: object) -> list[str]:
+    return [] if value is None else [name, str(value)]
+
+
+def _require_wanted(names: Sequence[str], options: Mapping[str, Sequence[str]]) -> None:
+    """Refuse what was said to a demo that is not played."""
+    for name, words in options.items():
+        if words and name not in names:
+            message = f"{words[0]} is for the demo {name}, which is not among {', '.join(names)}"
+            raise typer.BadParameter(message)
