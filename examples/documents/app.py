@@ -16,7 +16,7 @@ from psycopg_pool import ConnectionPool
 
 from examples.documents import files
 from examples.documents.analysis import UnreadableError, analyse_apart
-from hudhud import Context, Hudhud, LeaseLostError, Permanent
+from hudhud import Context, Event, Hudhud, LeaseLostError, Permanent
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
@@ -28,6 +28,13 @@ QUEUE = "documents"
 SCHEMA = (Path(__file__).parent / "schema.sql").read_text("utf-8")
 
 app = Hudhud()
+
+
+@app.event("document.analysed")
+class DocumentAnalysed:
+    """Its result can be fetched. Whose it is, the document's own row says: owners change."""
+
+    document_id: str
 
 
 @app.lifespan
@@ -125,7 +132,7 @@ def _begin(ctx: Context, document_id: str, owner: str) -> files.Stored:
 
 
 def _keep(ctx: Context, document_id: str, *, owner: str, found: dict[str, object]) -> None:
-    """Commit what was found, the document's state and the job's success as one."""
+    """Commit what was found, the document's state, its event and the job's success as one."""
     with ctx.transaction(result=found) as connection:
         # The owner is asked for again: who got the document meanwhile did not ask for this.
         row = connection.execute(
@@ -138,6 +145,23 @@ def _keep(ctx: Context, document_id: str, *, owner: str, found: dict[str, object
         connection.execute(
             "insert into documents.analysis (document_id, result) values (%s, %s)",
             (document_id, json.dumps(found)),
+        )
+        app.publish(
+            connection,
+            "document.analysed",
+            {"document_id": document_id},
+            aggregate=("document", document_id),
+        )
+
+
+@app.on("document.analysed", name="document.tell_owner", start="beginning", queue=QUEUE)
+def tell_owner(ctx: Context, event: Event) -> None:
+    """Leave a notice for whoever owns the document by now, once: it and the success are one."""
+    with ctx.transaction() as connection:
+        connection.execute(
+            "insert into documents.notice (owner, document_id)"
+            " select owner, id from documents.document where id = %s",
+            (event.payload["document_id"],),
         )
 
 

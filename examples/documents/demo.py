@@ -38,7 +38,7 @@ FINAL: Final = {"analysed", "refused"}
 
 @dataclass(slots=True)
 class Report:
-    """What the demo saw. `doubled` are analyses beyond one per document."""
+    """What the demo saw. `doubled` are analyses beyond one per document, and notices likewise."""
 
     documents: int = 0
     analysed: int = 0
@@ -46,6 +46,8 @@ class Report:
     kills: int = 0
     rescued: int = 0
     doubled: int = 0
+    notices: int = 0
+    notices_doubled: int = 0
     foreign_reads: int = 0
     foreign_reads_refused: int = 0
     retries_of_broken: int = 0
@@ -143,6 +145,8 @@ class _Demo:
             return set(told.values()) <= FINAL
 
         self._until(all_ended, process, "every document to be analysed or refused")
+        analysed = sum(state == "analysed" for state in told.values())
+        self._until(lambda: len(self._told()) >= analysed, process, "the owner to be told of each")
 
     def judge(self) -> None:
         """Read every result as its owner and as another, and the database's own record."""
@@ -171,6 +175,8 @@ class _Demo:
             " where o.outcome = 'retry' and d.id = any (%s::uuid[])",
             [self._ids[BROKEN]],
         )
+        told = self._told()
+        report.notices, report.notices_doubled = len(told), len(told) - len(set(told))
         gone = self._owner.get(f"/documents/{self._ids[GIVEN_AWAY]}").status_code
         report.ok = (
             report.analysed + report.refused == report.documents
@@ -180,16 +186,25 @@ class _Demo:
             and self._reason(GIVEN_AWAY) == "owner_changed"
             and gone == NOT_FOUND
             and report.rescued >= 1
-            and report.doubled == 0
+            and report.doubled == report.notices_doubled == 0
+            and report.notices == report.analysed
             and report.retries_of_broken == 0
             and report.foreign_reads == report.foreign_reads_refused > 0
         )
         self._say(
             f"{'ok' if report.ok else 'FAILED'}: {report.analysed} analysed,"
             f" {report.refused} refused, {report.kills} worker killed, {report.rescued} rescued,"
-            f" {report.doubled} doubled, {report.foreign_reads_refused} of"
+            f" {report.doubled} doubled, {report.notices} notices to the owner,"
+            f" {report.foreign_reads_refused} of"
             f" {report.foreign_reads} foreign reads refused"
         )
+
+    def _told(self) -> list[str]:
+        """Return the documents of this run of which the owner was told, as often as that was."""
+        answer = self._owner.get("/notices")
+        answer.raise_for_status()
+        ours = set(self._ids.values())
+        return [one["document_id"] for one in answer.json() if one["document_id"] in ours]
 
     def _client(self, name: str) -> httpx.Client:
         token = add_owner(self._connection, name)

@@ -27,3 +27,12 @@ create table if not exists documents.analysis (
     document_id uuid   not null references documents.document (id),
     result      jsonb  not null
 );
+
+-- What owners are told. Without a unique key, too.
+create table if not exists documents.notice (
+    id          bigint      generated always as identity primary key,
+    owner       text        not null references documents.owner (name),
+    document_id uuid        not null references documents.document (id),
+    created_at  timestamptz not null default now()
+);
+create index if not exists notice_of_owner on documents.notice (owner, id);

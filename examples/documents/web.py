@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from psycopg import Connection
     from psycopg.rows import TupleRow
 
+NOTICES_MAX = 1_000
+
 router = APIRouter()
 
 
@@ -113,6 +115,21 @@ def show(request: Request, document_id: UUID, owner: Owner) -> dict[str, Any]:
     document = _yours(request, document_id, owner)
     del document["result"]
     return document
+
+
+@router.get("/notices")
+def notices(request: Request, owner: Owner) -> list[dict[str, Any]]:
+    """Return what its owner was told, the newest first: which documents have been analysed."""
+    with (
+        _pool(request).connection() as connection,
+        connection.cursor(row_factory=dict_row) as cursor,
+    ):
+        return cursor.execute(
+            "select n.document_id, d.file_name, n.created_at from documents.notice n"
+            " join documents.document d on d.id = n.document_id and d.owner = n.owner"
+            " where n.owner = %s order by n.id desc limit %s",
+            (owner, NOTICES_MAX),
+        ).fetchall()
 
 
 @router.get("/documents/{document_id}/result")

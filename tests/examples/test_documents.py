@@ -286,11 +286,11 @@ class _Late:
 @pytest.mark.parametrize(
     ("content", "ends"),
     [
-        (b"something to read for somebody", ("analysed", None, 1, "succeeded")),
-        (b"%PDF-", ("refused", "broken_pdf", 0, "dead")),
+        (b"something to read for somebody", ("analysed", None, 1, 1, "succeeded")),
+        (b"%PDF-", ("refused", "broken_pdf", 0, 0, "dead")),
     ],
 )
-def test_a_crash_anywhere_leaves_one_analysis_or_one_refusal(
+def test_a_crash_anywhere_leaves_one_analysis_and_one_notice_or_one_refusal(
     url: str, content: bytes, ends: tuple[object, ...]
 ) -> None:
     for point in crash_points(documents.app, url):
@@ -300,6 +300,7 @@ def test_a_crash_anywhere_leaves_one_analysis_or_one_refusal(
             document = connection.execute(
                 "select d.state, d.reason,"
                 " (select count(*) from documents.analysis a where a.document_id = d.id),"
+                " (select count(*) from documents.notice n where n.document_id = d.id),"
                 " (select status from hudhud.job_status job where job.id = d.job_id)"
                 " from documents.document d where d.id = %s",
                 (document_id,),
@@ -319,6 +320,33 @@ def test_a_document_whose_job_is_dead_is_not_waited_for(url: str) -> None:
         }
         shown = client.get(place, headers=owner).json()
         assert (shown["state"], shown["reason"]) == ("refused", "value_error")
+
+
+def test_who_owns_a_document_by_now_is_told_of_its_analysis_and_nobody_else(url: str) -> None:
+    with _web(url) as (client, owner, other):
+        answer = client.post("/documents", content=b"to be read by somebody", headers=owner)
+        assert client.get("/notices", headers=owner).json() == []
+        drain(documents.app, url).succeeded()
+        [notice] = client.get("/notices", headers=owner).json()
+        assert notice["document_id"] == answer.json()["id"]
+        assert client.get("/notices", headers=other).json() == []
+        with psycopg.connect(url) as connection:
+            connection.execute("update documents.document set owner = 'oksana'")
+        assert client.get("/notices", headers=owner).json() == []
+
+
+def test_what_is_analysed_is_published_by_its_id_alone_and_what_is_refused_is_not(
+    url: str,
+) -> None:
+    document_id = _accepted(url, b"something to read for somebody")
+    _accepted(url, b"%PDF-1.7 broken")
+    drain(documents.app, url)
+    with psycopg.connect(url) as connection:
+        events = connection.execute(
+            "select type, aggregate_id, sequence, payload from hudhud.event"
+        ).fetchall()
+    named = str(document_id)
+    assert events == [("document.analysed", named, 1, {"document_id": named})]
 
 
 def test_an_empty_document_is_refused_at_the_door(url: str) -> None:
@@ -378,6 +406,7 @@ def test_the_demo_takes_any_files_whatever_is_in_them(url: str, tmp_path: Path) 
     assert report["ok"]
     # Beside those that it brings itself: one analysed, and two refused.
     assert (report["documents"], report["analysed"], report["refused"]) == (10, 4, 6)
+    assert (report["notices"], report["notices_doubled"]) == (4, 0)
 
 
 def test_the_demo_kills_a_worker_and_every_result_is_served_once(url: str) -> None:
