@@ -35,8 +35,9 @@ TELL_SECONDS: Final = 5.0
 REFUSALS_SHOWN_MAX: Final = 20
 LOG_LINES_SHOWN: Final = 20
 A: Final = "A"
-# What the bank may refuse although all is well: the others would be a second call of one effect.
-BENIGN: Final = {No.PENDING_REQUEST_EXISTS.value}
+# What the bank may refuse although all is well; the others would be a second call of one effect.
+# Another shop's are what a play that was broken off has left in the queue.
+BENIGN: Final = {No.PENDING_REQUEST_EXISTS, No.OTHER_SHOP}
 
 
 @dataclass(slots=True)
@@ -282,7 +283,7 @@ class _Demo:
         report.asked_to_wait = counts.get("too_many_requests", 0) + counts.get("unavailable", 0)
         report.pending_refusals = counts.get(No.PENDING_REQUEST_EXISTS, 0)
         report.reconciled = counts.get("found", 0) + counts.get("not_found", 0)
-        report.refused_by_bank = sum(counts.get(why, 0) for why in No if why.value not in BENIGN)
+        report.refused_by_bank = sum(counts.get(why, 0) for why in No if why not in BENIGN)
 
     def _tell(self, ours: Sequence[Recorded], entries: Sequence[books.Entry]) -> None:
         report = self.report
