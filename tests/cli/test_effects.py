@@ -32,6 +32,7 @@ def intend(verbs: Verbs, key: str, **changes: Any) -> Row:  # noqa: ANN401 - arg
         "root_id": job,
         "send_seconds": 0.0,
         "settle_seconds": 0.0,
+        "token": uuid.uuid4(),
     }
     found = verbs.answer("intend", **(asked | changes))
     if key == "done":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import uuid
 from typing import TYPE_CHECKING, Any, Final
 
 import psycopg
@@ -64,6 +65,7 @@ class Effects(RuleBasedStateMachine):
             root_id=self.claims[0].job_ids[0],
             send_seconds=0.0,
             settle_seconds=0.0,
+            token=uuid.uuid4(),
             **options,
         )
 

@@ -225,6 +225,7 @@ def intention(claim: Row) -> dict[str, Value]:
         "root_id": claim.job_ids[0],
         "send_seconds": 10.0,
         "settle_seconds": 10.0,
+        "token": uuid.uuid4(),
     }
 
 

@@ -589,30 +589,282 @@ async def test_an_effect_and_a_transaction_keep_out_of_each_other(
 
     @world.application.handler("mixed", retry=LATER)
     async def mixed(ctx: Context) -> None:
+        made_before = ctx.effect("before", world.provider)
+        transaction = ctx.transaction()
         async with ctx.effect("pay", world.provider) as effect:
             await effect.provider.pay(1, key=effect.key)
             with pytest.raises(RuntimeError) as inside:
-                ctx.transaction()
-            with pytest.raises(RuntimeError) as twice:
-                async with ctx.effect("pay", world.provider):
-                    pass
+                await transaction.__aenter__()
+            refusals.append(str(inside.value))
         async with ctx.transaction():
             with pytest.raises(RuntimeError) as within:
-                ctx.effect("late", world.provider)
+                await made_before.__aenter__()
+            refusals.append(str(within.value))
         with pytest.raises(RuntimeError) as after:
-            ctx.effect("later", world.provider)
-        refusals.extend(str(one.value) for one in (inside, twice, within, after))
+            await made_before.__aenter__()
+        refusals.append(str(after.value))
 
     async with working(world.application, database):
         job = await jobs.add("mixed")
         assert await jobs.until_ended(job) == ["succeeded"]
-    assert [text.split()[0] for text in refusals] == [
-        "ctx.transaction()",
-        "the",
-        "ctx.transaction()",
-        "ctx.transaction()",
-    ]
+    assert len(refusals) == 3
+    assert all(text.startswith("ctx.transaction() ends th") for text in refusals)
     assert await jobs.rows(EFFECTS) == [("pay", "done", 1)]
+
+
+async def test_an_effect_is_not_entered_inside_another(
+    database: str, jobs: Jobs, bank: Bank
+) -> None:
+    world = World(bank)
+
+    @world.application.handler("nested", retry=LATER, max_attempts=1)
+    async def nested(ctx: Context) -> None:
+        async with ctx.effect("outer", world.provider), ctx.effect("inner", world.provider):
+            pass
+
+    async with working(world.application, database):
+        job = await jobs.add("nested")
+        assert await jobs.until_ended(job) == ["dead"]
+        [[text]] = await jobs.rows("select error from hudhud.outcome")
+    assert "inside the block of" in text
+    assert await jobs.rows(EFFECTS) == [("outer", "not_done", 1)]
+
+
+async def test_effects_beside_each_other_are_fine(database: str, jobs: Jobs, bank: Bank) -> None:
+    world = World(bank)
+
+    @world.application.handler("beside", retry=LATER)
+    async def beside(ctx: Context) -> None:
+        async def one(name: str) -> None:
+            async with ctx.effect(name, world.provider) as effect:
+                await effect.provider.pay(1, key=effect.key)
+
+        await asyncio.gather(*(one(f"pay {n}") for n in range(5)))
+
+    async with working(world.application, database):
+        job = await jobs.add("beside")
+        assert await jobs.until_ended(job) == ["succeeded"]
+    assert len(bank.ledger) == 5
+
+
+async def test_a_loop_gives_each_turn_a_name_of_its_own(
+    database: str, jobs: Jobs, bank: Bank
+) -> None:
+    world = World(bank)
+
+    @world.application.handler("loop", retry=LATER, max_attempts=1)
+    async def loop(ctx: Context) -> None:
+        for _ in range(2):
+            async with ctx.effect("pay", world.provider) as effect:
+                await effect.provider.pay(1, key=effect.key)
+
+    async with working(world.application, database):
+        job = await jobs.add("loop")
+        assert await jobs.until_ended(job) == ["dead"]
+        [[text]] = await jobs.rows("select error from hudhud.outcome")
+    assert "a name of its own" in text
+
+
+@pytest.mark.parametrize("error", [NotSent("late"), TryLater("busy"), Refused("no")])
+async def test_what_a_second_call_in_a_block_says_it_says_about_itself(
+    database: str, jobs: Jobs, bank: Bank, *, error: Exception
+) -> None:
+    world = World(bank)
+
+    @world.application.handler("twice", retry=LATER)
+    async def twice(ctx: Context) -> Any:  # noqa: ANN401 - a JSON value
+        async with ctx.effect("pay", world.provider) as effect:
+            try:
+                effect.result = await effect.provider.pay(1, key=effect.key)
+            except LostReplyError:
+                effect.result = await effect.provider.pay(1, key=effect.key)
+        return effect.result
+
+    bank.lose_reply()
+    bank.fail_with(error)
+    async with working(world.application, database):
+        job = await jobs.add("twice")
+        assert await jobs.until_run_ended(job) == Ended(1, 1, "retry", "effect_unknown")
+        await hurry(jobs, job)
+        assert await jobs.until_ended(job) == ["succeeded"]
+    assert len(bank.ledger) == 1
+
+
+async def test_the_client_is_handed_out_inside_the_block_only(
+    database: str, jobs: Jobs, bank: Bank
+) -> None:
+    world = World(bank)
+
+    @world.application.handler("outside", retry=LATER)
+    async def outside(ctx: Context) -> None:
+        effect = ctx.effect("pay", world.provider)
+        with pytest.raises(RuntimeError, match="outside of its block"):
+            effect.provider  # noqa: B018 - asking is what is refused
+        async with effect:
+            await effect.provider.pay(1, key=effect.key)
+        with pytest.raises(RuntimeError, match="outside of its block"):
+            effect.provider  # noqa: B018 - as above
+
+    async with working(world.application, database):
+        job = await jobs.add("outside")
+        assert await jobs.until_ended(job) == ["succeeded"]
+    assert len(bank.ledger) == 1
+
+
+async def test_a_task_group_in_the_block_of_what_is_done_is_skipped_like_any_code(
+    database: str, jobs: Jobs, bank: Bank
+) -> None:
+    world = World(bank)
+
+    @world.application.handler("group", retry=LATER)
+    async def group(ctx: Context) -> str:
+        async with ctx.effect("pay", world.provider) as effect, asyncio.TaskGroup() as tasks:
+            tasks.create_task(effect.provider.pay(1, key=effect.key))
+        if ctx.run == 1:
+            message = "once more"
+            raise Retryable(message)
+        return "done"
+
+    async with working(world.application, database):
+        job = await jobs.add("group")
+        await jobs.until_run_ended(job)
+        await hurry(jobs, job)
+        assert await jobs.until_ended(job) == ["succeeded"]
+    assert len(bank.ledger) == 1
+
+
+async def test_a_cancellation_reaches_the_run_and_not_only_a_task_of_its_group(
+    database: str, jobs: Jobs, bank: Bank
+) -> None:
+    world, gates = World(bank), Gates()
+    names: list[str] = []
+
+    @world.application.handler("group", retry=LATER)
+    async def group(ctx: Context) -> None:
+        async def both() -> None:
+            for name in ("first", "second"):
+                async with ctx.effect(name, world.provider) as effect:
+                    names.append(name)
+                    await effect.provider.pay(1, key=effect.key)
+                    gates["inside"].set()
+                    await gates["on"].wait()
+
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(both())
+
+    async with working(world.application, database) as worker:
+        job = await jobs.add("group")
+        await gates["inside"].wait()
+        assert await jobs.cancel(job) == "requested"
+        [context] = worker.runner.running
+        await auntil(lambda: context.ending == "cancel")
+        gates["on"].set()
+        assert await jobs.until_ended(job) == ["cancelled"]
+    assert names == ["first"]
+
+
+async def test_an_effect_of_another_provider_is_decided_by_an_operator(
+    database: str, jobs: Jobs, bank: Bank
+) -> None:
+    world, other = World(bank), Bank()
+    second = Provider("second-bank", other.opened, reconcile=Bank.find, **NOW)
+    world.application.providers.append(second)
+
+    @world.application.handler("either", retry=LATER)
+    async def either(ctx: Context) -> None:
+        provider = world.provider if ctx.run == 1 else second
+        async with ctx.effect("pay", provider) as effect:
+            await effect.provider.pay(1, key=effect.key)
+
+    bank.lose_reply()
+    async with working(world.application, database):
+        job = await jobs.add("either")
+        await jobs.until_run_ended(job)
+        await hurry(jobs, job)
+        held = await jobs.until_run_ended(job, run=2)
+        assert held == Ended(2, 2, "snooze", "effect_unknown")
+    assert other.ledger == []
+
+
+async def test_a_provider_of_another_application_is_refused_before_anything_is_intended(
+    database: str, jobs: Jobs, bank: Bank
+) -> None:
+    world = World(bank)
+    stranger = Provider("stranger", bank.opened)
+
+    @world.application.handler("strange", retry=LATER, max_attempts=1)
+    async def strange(ctx: Context) -> None:
+        async with ctx.effect("pay", stranger) as effect:
+            await effect.provider.pay(1, key=effect.key)
+
+    async with working(world.application, database):
+        job = await jobs.add("strange")
+        assert await jobs.until_ended(job) == ["dead"]
+        assert await jobs.code(job) == "config_error"
+    assert await jobs.rows(EFFECTS) == []
+
+
+@pytest.mark.parametrize("words", [{"name": ""}, {"key": ""}, {"key": "a\0"}, {"name": "\ud800"}])
+async def test_a_name_or_key_that_cannot_be_kept_is_refused(
+    database: str, jobs: Jobs, bank: Bank, *, words: dict[str, str]
+) -> None:
+    world = World(bank)
+
+    @world.application.handler("odd", retry=LATER, max_attempts=1)
+    async def odd(ctx: Context) -> None:
+        options: Any = {"key": words["key"]} if "key" in words else {}
+        ctx.effect(words.get("name", "pay"), world.provider, **options)
+
+    async with working(world.application, database):
+        job = await jobs.add("odd")
+        assert await jobs.until_ended(job) == ["dead"]
+        assert await jobs.code(job) == "value_error"
+
+
+@pytest.mark.parametrize("reference", [7, "x" * 501, "a\0"])
+async def test_a_reference_that_cannot_be_kept_ends_the_job_and_the_effect_is_done(
+    database: str,
+    jobs: Jobs,
+    bank: Bank,
+    *,
+    reference: Any,  # noqa: ANN401 - also of a wrong type
+) -> None:
+    world = World(bank)
+
+    @world.application.handler("refer", retry=LATER)
+    async def refer(ctx: Context) -> None:
+        async with ctx.effect("pay", world.provider) as effect:
+            await effect.provider.pay(1, key=effect.key)
+            effect.reference = reference
+
+    async with working(world.application, database):
+        job = await jobs.add("refer")
+        assert await jobs.until_ended(job) == ["dead"]
+        assert await jobs.code(job) == "result_refused"
+    assert await jobs.rows(EFFECTS) == [("pay", "done", 1)]
+
+
+async def test_a_provider_that_does_not_know_itself_costs_no_attempt(
+    database: str, jobs: Jobs, bank: Bank
+) -> None:
+    asked: list[str] = []
+
+    async def find(_: Bank, key: str) -> object:
+        asked.append(key)
+        if len(asked) == 1:
+            raise TryLater(after_seconds=900)
+        return {"number": 1}
+
+    world = World(bank, find)
+    bank.lose_reply()
+    async with working(world.application, database):
+        job = await jobs.add("pay", {"amount": 1})
+        await jobs.until_run_ended(job)
+        await hurry(jobs, job)
+        assert await jobs.until_run_ended(job, run=2) == Ended(2, 2, "snooze", "effect_settling")
+        await hurry(jobs, job)
+        assert await jobs.until_ended(job) == ["succeeded"]
+    assert [end.attempt for end in await jobs.ends(job)] == [1, 2, 2]
 
 
 async def test_a_thread_that_is_given_up_inside_an_effect_leaves_it_unknown(

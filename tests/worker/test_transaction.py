@@ -421,7 +421,7 @@ async def test_a_transaction_inside_a_transaction_is_refused_and_not_waited_for(
     async def charge(ctx: Context) -> None:
         async with ctx.transaction():
             with pytest.raises(RuntimeError, match="open already"):
-                ctx.transaction()
+                await ctx.transaction().__aenter__()
 
     async with working(application, database):
         job = await jobs.add("charge")

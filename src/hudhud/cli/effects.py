@@ -13,7 +13,8 @@ from hudhud.cli.database import Session, session
 from hudhud.cli.options import Actor, DatabaseUrl, Json, Reason, Tenant
 from hudhud.cli.output import print_one, print_rows
 from hudhud.domain.effect import EffectState
-from hudhud.domain.payload import dump_value
+from hudhud.domain.payload import RESULT_BYTES_MAX, dump_value
+from hudhud.domain.redact import without_secrets
 from hudhud.errors import JobNotFoundError
 from hudhud.store import effects
 
@@ -131,7 +132,7 @@ def _page(opened: Session, **filters: object) -> list[dict[str, object]]:
 
 def _json_text(given: str) -> str:
     try:
-        return dump_value(json.loads(given))
+        return dump_value(without_secrets(json.loads(given)), bytes_max=RESULT_BYTES_MAX)
     except ValueError as error:
         message = f"is no JSON: {error}"
         raise typer.BadParameter(message, param_hint="--result") from error

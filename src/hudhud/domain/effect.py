@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
@@ -50,11 +51,11 @@ EFFECT_MOVES: Final[Mapping[EffectState, Mapping[str, EffectState]]] = MappingPr
 """State → move → state. `meet`: a run comes to the effect; `send_again`: it has looked into it."""
 
 
-def fingerprint(provider: str, request: str) -> str:
+def fingerprint(request: object) -> str:
     """Return what tells one request from another: 64 hexadecimal digits.
 
     Args:
-        provider: Whom the request goes to.
-        request: Its JSON text; equal requests must have equal texts.
+        request: A JSON value; the order of its fields does not count.
     """
-    return hashlib.sha256(f"{provider}\n{request}".encode()).hexdigest()
+    text = json.dumps(request, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -76,14 +76,17 @@ def without_secrets(value: object) -> object:
     if isinstance(value, dict):
         fields = cast("dict[object, object]", value)
         return {
-            name: "[secret]"
-            if isinstance(name, str) and _SECRET_NAME.fullmatch(name) and inner is not None
-            else without_secrets(inner)
+            name: "[secret]" if _is_secret(name) and inner is not None else without_secrets(inner)
             for name, inner in fields.items()
         }
     if isinstance(value, list | tuple):
         return [without_secrets(inner) for inner in cast("list[object]", value)]
     return value
+
+
+def _is_secret(name: object) -> bool:
+    """Whether a field is named like a secret, in snake_case or camelCase."""
+    return isinstance(name, str) and bool(_SECRET_NAME.fullmatch(_WORD_START.sub("_", name)))
 
 
 def clean(text: str) -> str:

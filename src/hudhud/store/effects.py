@@ -32,14 +32,15 @@ class Intention(NamedTuple):
     root_id: UUID  # the first job of the line of replays
     send_seconds: float
     settle_seconds: float
+    token: UUID  # of this intention, for asking again when the answer was lost
 
 
 class Intended(NamedTuple):
     """What the database says to an intention.
 
     `verdict`: send, done, open, cancelled or lost. `sends` is the fence for the record of what
-    became of it. `result` is JSON text, with `reference` for what is done; `wait_seconds` is for
-    what is open: not before that may it be looked into.
+    became of it. `result` is a JSON value, with `reference`, for what is done. What is open was
+    asked of the provider `of_provider`, and may be looked into after `wait_seconds`.
     """
 
     verdict: Verdict
@@ -47,6 +48,7 @@ class Intended(NamedTuple):
     sends: int
     reference: str | None
     result: Any
+    of_provider: str
     wait_seconds: float
 
 
@@ -89,6 +91,7 @@ def intend(intention: Intention, *, after_send: int | None = None) -> Call[Inten
         Arg("root_id", "uuid", intention.root_id),
         Arg("send_seconds", "double precision", intention.send_seconds),
         Arg("settle_seconds", "double precision", intention.settle_seconds),
+        Arg("token", "uuid", intention.token),
         Arg("after_send", "integer", after_send),
     )
     return Call("intend", args, _intended)

@@ -53,16 +53,10 @@ class Context(Run):
 
         Raises:
             LeaseLostError: On entering, when another worker may have the job by now.
-            RuntimeError: It is open already: the second would wait for the first without end. Or
-                it is not known what became of an effect of this run.
+            RuntimeError: On entering: it is open already, and the second would wait for the first
+                without end. Or it is not known what became of an effect of this run.
         """
         self.check()
-        if self.effects:
-            message = "ctx.transaction() ends the job, but it has an open effect: leave its block."
-            raise RuntimeError(message)
-        if self.in_transaction:
-            message = "ctx.transaction() is open already; take connection.transaction() inside it."
-            raise RuntimeError(message)
         return Transaction(self, self._desk, result)
 
     def effect(
@@ -89,12 +83,11 @@ class Context(Run):
         Raises:
             EffectMismatchError: On entering: the key was used for another request.
             LeaseLostError: On entering, when another worker may have the job by now.
-            RuntimeError: `ctx.transaction()` was entered before, or this effect is open already.
+            RuntimeError: On entering: `ctx.transaction()` was entered before, this effect is open
+                or done by this run, or it is inside the block of another.
+            ConfigError: An option is out of bounds, or the provider is another application's.
         """
         self.check()
-        if self.has_committed or self.in_transaction:
-            message = "ctx.transaction() ends this job: its effects come before that."
-            raise RuntimeError(message)
         return Effect(self, self._desk, provider, name=name, options=options)
 
     def log(self, message: str, *, level: str = "info") -> None:

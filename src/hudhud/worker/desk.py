@@ -54,6 +54,7 @@ class Desk(Service):
     Attributes:
         state: What the application's lifespan yielded.
         providers: How each provider is reached; effects hand out the clients, and nobody else.
+        interrupt: Interrupts a run on the loop that was asked to stop while it was in an effect.
     """
 
     def __init__(
@@ -73,6 +74,7 @@ class Desk(Service):
         super().__init__("desk")
         self.state: Any = None
         self.providers: dict[AnyProvider, Reached[Any]] = {}
+        self.interrupt: Callable[[Run], None] = _interrupt_nothing
         self._on_settled = on_settled
         self._loop: asyncio.AbstractEventLoop | None = None
         self._lines: dict[Run, list[dict[str, object]]] = {}
@@ -133,36 +135,36 @@ class Desk(Service):
             HudhudError: What the function refused.
             psycopg.OperationalError: The connection was lost; whether the call was committed is
                 not known.
-            asyncio.CancelledError: The task was cancelled, and there is no answer.
+            asyncio.CancelledError: The task was cancelled, and there was no answer.
         """
         task = asyncio.ensure_future(self._ask(call))
-        try:
-            await asyncio.wait({task})
-        except asyncio.CancelledError:
-            task.add_done_callback(_look_at)
-            await asyncio.wait({task})
-            if task.exception() is not None:
-                raise
-            return task.result(), True
-        return task.result(), False
+        was_cancelled = False
+        while not task.done():
+            try:
+                await asyncio.wait({task})
+            except asyncio.CancelledError:
+                was_cancelled = True
+        if was_cancelled and task.exception() is not None:
+            raise asyncio.CancelledError
+        return task.result(), was_cancelled
 
     def ask_in_thread(self, call: Call[T]) -> T:
         """As `ask`, from a handler's thread."""
         with self.sync_pool().connection() as connection:
             try:
                 return run_call(connection, call)
-            except ReadOnlySqlTransaction:
-                connection.close()
-                raise
+            except ReadOnlySqlTransaction as error:
+                connection.close()  # a standby now: the pool is to find the primary
+                raise psycopg.OperationalError(str(error)) from error
 
     async def _ask(self, call: Call[T]) -> T:
         pool = await self.async_pool()
         async with pool.connection() as connection:
             try:
                 return await arun(connection, call)
-            except ReadOnlySqlTransaction:
-                await connection.close()  # a standby now: the pool is to find the primary
-                raise
+            except ReadOnlySqlTransaction as error:
+                await connection.close()  # as above
+                raise psycopg.OperationalError(str(error)) from error
 
     async def shielded(self, work: Awaitable[object]) -> None:
         """Finish a commit or a rollback although the task around it is being cancelled.
@@ -234,10 +236,8 @@ class Desk(Service):
         return None
 
 
-def _look_at(task: asyncio.Future[Any]) -> None:
-    """Look at how a call ended that nobody waits for any more, so that no loop complains."""
-    if not task.cancelled():
-        task.exception()
+def _interrupt_nothing(_: Run) -> None:
+    """Interrupt no run: there is no runner yet."""
 
 
 def _tell_failure(task: asyncio.Future[object]) -> None:

@@ -105,14 +105,15 @@ def of_timeout(run: Run, handler: AnyHandler) -> Settlement:
 
 
 def of_open_effects(run: Run, handler: AnyHandler, settlement: Settlement | None) -> Settlement:
-    """Settle a run that leaves effects of which nobody knows what became, whatever else it came to.
+    """Settle a run that leaves effects of which nobody knows what became.
 
-    It goes on when they have settled, or when an operator has decided. The verdicts and the class
-    of what was raised do not count: an error in the middle of a call says nothing about its end.
+    It goes on when they have settled, or when an operator has decided; a snooze and a hand-back
+    wait that long, too. Other verdicts and the class of what was raised do not count: an error in
+    the middle of a call says nothing about its end.
     """
     for effect in run.effects.values():
-        if effect.held is not None:
-            return _settlement(run, Outcome.SNOOZE, code="effect_unknown", effect=effect.held)
+        if effect.held_id is not None:
+            return _settlement(run, Outcome.SNOOZE, code="effect_unknown", effect=effect.held_id)
     seconds = max(effect.reconcile_at for effect in run.effects.values()) - time.monotonic()
     ended = settlement or _settlement(run, Outcome.RETRY)
     seconds = max(seconds, ended.delay_seconds or 0.0)
@@ -138,7 +139,7 @@ def of_malformed(run: Run, error: HudhudError) -> Settlement:
 
 
 def expired(run: Run) -> Settlement:
-    """Settle a job whose time to be run has passed: dead, never run."""
+    """Settle a job whose time to be run has passed: dead, without this run."""
     return _settlement(run, Outcome.FAIL, code="expired", error_class="permanent")
 
 

@@ -25,12 +25,12 @@ class OpenEffect:
     Attributes:
         is_under_way: Whether the run is inside its block.
         reconcile_at: Monotonic second before which it cannot be looked into.
-        held: Its id, when only an operator can say.
+        held_id: The effect's id, when only an operator can say.
     """
 
     is_under_way: bool
     reconcile_at: float
-    held: UUID | None = None
+    held_id: UUID | None = None
 
 
 class Run:
@@ -49,6 +49,7 @@ class Run:
     """
 
     __slots__ = (
+        "_done",
         "_effects",
         "_extras",
         "batch",
@@ -69,6 +70,7 @@ class Run:
         self.has_committed = False
         self.in_transaction = False
         self._effects: dict[str, OpenEffect] | None = None
+        self._done: set[str] | None = None
         self._extras: Mapping[str, Any] | None = None
 
     @property
@@ -87,10 +89,16 @@ class Run:
             self._effects = {}
         self._effects[key] = effect
 
-    def close_effect(self, key: str) -> None:
-        """Take note that it is known what became of an effect."""
+    def close_effect(self, key: str, *, is_done: bool = False) -> None:
+        """Take note that it is known what became of an effect, or that it is not ours."""
         if self._effects is not None:
             self._effects.pop(key, None)
+        if is_done:
+            self._done = {*(self._done or ()), key}
+
+    def has_done(self, key: str) -> bool:
+        """Whether this run has come by an effect, and it is done."""
+        return self._done is not None and key in self._done
 
     @property
     def job_id(self) -> UUID:

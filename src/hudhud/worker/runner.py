@@ -144,6 +144,11 @@ class Runner(Service):
                     self._settle(context, ending.cancelled(context))
                     return
 
+    def interrupt(self, run: Run) -> None:
+        """Interrupt a run's task that was spared while it was in an effect; threads are told."""
+        if isinstance(run, Context) and run in self.running and run.handler.kind != "thread":
+            asyncio.get_running_loop().call_soon(self.running[run].cancel)
+
     def committed(self, run: Run) -> None:
         """Take note of a run that committed its own success, unless it was given up meanwhile."""
         if not run.has_ended:

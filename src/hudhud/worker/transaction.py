@@ -48,6 +48,14 @@ class Transaction:
         self._sync = ExitStack()
 
     async def __aenter__(self) -> AsyncConnection[TupleRow]:
+        self._claim()
+        try:
+            return await self._aenter()
+        except BaseException:
+            self._run.in_transaction = False
+            raise
+
+    async def _aenter(self) -> AsyncConnection[TupleRow]:
         async with AsyncExitStack() as stack:
             pool = await self._desk.async_pool()
             connection = await stack.enter_async_context(pool.connection())
@@ -80,6 +88,14 @@ class Transaction:
         self._end(failure)
 
     def __enter__(self) -> Connection[TupleRow]:
+        self._claim()
+        try:
+            return self._enter()
+        except BaseException:
+            self._run.in_transaction = False
+            raise
+
+    def _enter(self) -> Connection[TupleRow]:
         with ExitStack() as stack:
             connection = stack.enter_context(self._desk.sync_pool().connection())
             stack.enter_context(connection.transaction())
@@ -107,6 +123,16 @@ class Transaction:
         if failure is not None and failure is not error:
             raise failure
 
+    def _claim(self) -> None:
+        """Be the run's one transaction, before anything else of it begins."""
+        if self._run.effects:
+            message = "ctx.transaction() ends the job, but it has an open effect: leave its block."
+            raise RuntimeError(message)
+        if self._run.in_transaction:
+            message = "ctx.transaction() is open already; take connection.transaction() inside it."
+            raise RuntimeError(message)
+        self._run.in_transaction = True
+
     def _call(self) -> Call[bool]:
         result = None
         if self._result is not None:
@@ -123,7 +149,6 @@ class Transaction:
             raise LeaseLostError
         reach("transaction.settled")
         self._connection = connection
-        self._run.in_transaction = True
 
     def _failure(self) -> Exception | None:
         """Return why the transaction cannot be committed, although its block did not raise.

@@ -123,6 +123,7 @@ class Worker:
             pools=self.pools,
             slots={"async": config.concurrency, "thread": config.threads, "process": processes},
         )
+        self.desk.interrupt = self.runner.interrupt
         self.runner.attempt = _wrapped(self.runner.call_handler, application.middleware)
         self.waker = Waker(addresses.direct_url, (*config.queues, HINT), self.id)
         self.keeper = LeaseKeeper(

@@ -32,6 +32,7 @@ def intend(db: Verbs, claim: Row, **changes: Any) -> Row:  # noqa: ANN401 - argu
         "root_id": ROOT,
         "send_seconds": 10.0,
         "settle_seconds": 20.0,
+        "token": uuid.uuid4(),
     }
     return db.answer("intend", **(asked | changes))
 
@@ -152,6 +153,29 @@ def test_another_request_under_the_same_key_is_refused(db: Verbs) -> None:
     intend(db, claim)
     with db.refused("HH009", "pay", "k"):
         intend(db, claim, fingerprint="g")
+
+
+def test_what_was_not_done_may_be_asked_for_otherwise(db: Verbs) -> None:
+    claim = claimed(db)
+    assert close(db, intend(db, claim), "not_done", code="refused")
+    assert intend(db, claim, fingerprint="g").verdict == "send"
+    with db.refused("HH009"):
+        intend(db, claim)
+
+
+def test_an_intention_whose_answer_was_lost_is_asked_for_again(db: Verbs) -> None:
+    claim, token = claimed(db), uuid.uuid4()
+    first = intend(db, claim, token=token)
+    again = intend(db, claim, token=token)
+    assert (again.verdict, again.sends, again.effect_id) == ("send", 1, first.effect_id)
+    assert intend(db, claim).verdict == "open"
+    assert intend(db, claim, token=token).verdict == "open"
+
+
+def test_what_is_open_says_whom_it_was_asked_of(db: Verbs) -> None:
+    claim = claimed(db)
+    intend(db, claim)
+    assert intend(db, claim, provider="other").of_provider == "bank"
 
 
 def test_keys_of_tenants_do_not_meet(db: Verbs) -> None:
@@ -362,8 +386,29 @@ def test_closed_effects_go_when_no_job_can_carry_their_key(clocked: Verbs) -> No
     clocked.advance(91 * 86_400)
     assert clocked.answer("prune_effects") == 0
     clocked.value("delete from hudhud.job where id = %s returning 1", job)
-    assert clocked.answer("prune_effects") == 1
-    assert sorted(clocked.values("select key from hudhud.effect")) == ["done", "open"]
+    assert clocked.answer("prune_effects") == 0
     clocked.value("delete from hudhud.job where id = %s returning 1", replay)
-    assert clocked.answer("prune_effects") == 1
+    assert clocked.answer("prune_effects") == 2
     assert clocked.values("select key from hudhud.effect") == ["open"]
+
+
+def test_a_job_that_came_by_keeps_the_record_of_what_another_did(clocked: Verbs) -> None:
+    first, second = claimed(clocked), claimed(clocked)
+    root = {"root_id": first.job_ids[0]}
+    assert close(clocked, intend(clocked, first, **root), "done")
+    clocked.finish(first)
+    clocked.advance(91 * 86_400)
+    assert intend(clocked, second, **root).verdict == "done"
+    clocked.value("delete from hudhud.job where id = %s returning 1", first.job_ids[0])
+    assert clocked.answer("prune_effects") == 0
+    clocked.advance(91 * 86_400)
+    assert clocked.answer("prune_effects") == 0
+    clocked.value("delete from hudhud.job where id = %s returning 1", second.job_ids[0])
+    assert clocked.answer("prune_effects") == 1
+
+
+def test_a_decided_result_is_as_small_as_any(db: Verbs) -> None:
+    _, found = held(db)
+    words = {"effect_id": found.effect_id, "decision": "done", "actor": "ann", "reason": "rang"}
+    with db.refused("HH002", "bytes"):
+        db.answer("decide_effect", result={"a": "x" * 20_000}, **words)

@@ -19,6 +19,8 @@ create table hudhud.effect (
     state           text        not null check (state in ('intended', 'unknown', 'done', 'not_done')),
     -- How often it was intended; whoever closes it names the number it knows of.
     sends           integer     not null check (sends > 0),
+    -- Of whoever intended last: an intention whose answer was lost is asked for again under the same one.
+    token           uuid        not null,
     -- The sender writes nothing after send_before; from reconcile_after on the provider has settled.
     send_before     timestamptz not null,
     reconcile_after timestamptz not null,

@@ -2,7 +2,7 @@
 -- Parameters: decision: done | not_done. result: what the provider would have answered, for done. actor and reason for the audit.
 --   tenant_id: the caller's, null for an operator across tenants.
 -- Returns: jobs that go on now. A dead job does not: it can be replayed, and the decision holds for the replay.
--- Raises: HH001 no actor, reason or such decision; HH006 not there (or another tenant's); HH007 closed already, or perhaps still under way.
+-- Raises: HH001 no actor, reason or such decision; HH002 a result that is too large; HH006 not there (or another tenant's); HH007 closed already, or perhaps still under way.
 -- Touches: effect, waiting, ready, audit. Locks: the effect's row. Called by: `hudhud effects decide`.
 create or replace function hudhud.decide_effect(
     effect_id uuid, decision text, actor text, reason text, result jsonb default null, tenant_id text default null)
@@ -20,6 +20,9 @@ begin
         raise exception using errcode = 'HH001', message = format('An effect is decided as done or not_done, not as %L.', decision);
     elsif decision = 'not_done' and result is not null then
         raise exception using errcode = 'HH001', message = 'Only what was done has a result.';
+    elsif octet_length(result::text) > (select s.result_bytes_max from hudhud.setting s) then
+        raise exception using errcode = 'HH002', message = format(
+            'The result has %s bytes; at most %s are kept.', octet_length(result::text), (select s.result_bytes_max from hudhud.setting s));
     end if;
     select e.* into known from hudhud.effect e
     where e.id = effect_id and e.tenant_id = coalesce(decide_effect.tenant_id, e.tenant_id) for update;
