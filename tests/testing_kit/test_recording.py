@@ -131,6 +131,50 @@ def test_an_effect_happens_once_wherever_its_process_dies(world: World) -> None:
         assert [call.method for call in bank.acted()] == ["request", "confirm"], point
 
 
+def test_a_handler_that_forgets_the_key_is_found_out(world: World) -> None:
+    """Between the act and the answer there is a point at which the process dies."""
+
+    @world.app.handler("forgetful")
+    async def forgetful(ctx: Context) -> None:
+        async with ctx.effect("request", world.bank) as effect:
+            await effect.provider.request(1, key="always the same")
+
+    doubled = False
+    for point in crash_points(world.app):
+        with recording(world.bank, like=Bank) as bank:
+            point.run(forgetful.job())
+        doubled = doubled or len(bank.acted("request")) > 1
+    assert doubled
+
+
+def test_a_key_is_found_wherever_it_is_and_an_answer_of_none_counts(world: World) -> None:
+    bank = Recorder()
+    bank.answers("post", None)
+    bank.call("post", "/pay", headers={"Idempotency-Key": ["k"]})
+    assert bank.find("k") == {}
+    assert bank.find("other") is None
+    assert world.bank.reconcile is Bank.find
+
+
+def test_a_provider_that_dedups_acts_once(database: str) -> None:
+    app = Hudhud(database)
+    bank = app.provider("bank", open_bank, reconcile="dedups")
+
+    @app.handler("pay")
+    async def pay(ctx: Context) -> object:
+        async with ctx.effect("request", bank) as effect:
+            effect.result = await effect.provider.request(1, key=effect.key)
+        return effect.result
+
+    with app.transaction() as connection:
+        app.enqueue(connection, pay)
+    with recording(bank) as recorded:
+        recorded.loses_reply("request")
+        runs = drain(app, scheduled=True)
+    assert runs[-1].result == {"number": 1}
+    assert [call.acted for call in recorded.calls] == [True, False]
+
+
 def test_the_provider_is_itself_again_afterwards(world: World) -> None:
     with recording(world.bank):
         pass

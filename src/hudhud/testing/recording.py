@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections import defaultdict, deque
+from collections.abc import Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar, cast
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping
+    from collections.abc import Callable, Generator
 
     from hudhud.worker.provider import Provider
 
@@ -29,7 +31,7 @@ class RecordedCall:
         method: Its name.
         args: What it was given by position.
         kwargs: What it was given by name.
-        acted: Whether the provider did it, whatever it answered.
+        acted: Whether the provider did it by this call, whatever it answered.
         answer: What it answered, or would have.
     """
 
@@ -40,8 +42,8 @@ class RecordedCall:
     answer: object = None
 
     def has(self, key: str) -> bool:
-        """Whether it was called with this key, by position or by name."""
-        return key in self.args or key in self.kwargs.values()
+        """Whether it was called with this key, wherever in its arguments."""
+        return _holds([self.args, self.kwargs], key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +56,13 @@ class Recorder:
     """What stands in for a provider.
 
     Attributes:
+        dedups: Whether the same call again acts no second time, and gets the same answer.
         calls: Every call, in order.
         asked: The keys that it was asked after, by reconciliation.
     """
 
-    def __init__(self, like: type[object] | None = None) -> None:
+    def __init__(self, like: type[object] | None = None, *, dedups: bool = False) -> None:
+        self.dedups = dedups
         self.calls: list[RecordedCall] = []
         self.asked: list[str] = []
         self._like = like
@@ -84,18 +88,32 @@ class Recorder:
     def find(self, key: str) -> object:
         """Say what became of a key: the answer of the call that did it, None if none did."""
         self.asked.append(key)
-        return next((call.answer for call in self.acted() if call.has(key)), None)
+        for call in self.acted():
+            if call.has(key):
+                return {} if call.answer is None else call.answer
+        return None
 
     def call(self, method: str, *args: object, **kwargs: object) -> object:
         """Do what a call of the client does."""
         fault = self._faults[method].popleft() if self._faults[method] else None
         acted = fault is None or fault.acts
+        again = self._again(method, args, kwargs) if self.dedups and acted else None
         make = self._answers.get(method)
         answer = make(*args, **kwargs) if make else {"number": len(self.calls) + 1}
+        if again is not None:
+            acted, answer = False, again.answer
         self.calls.append(RecordedCall(method, args, kwargs, acted, answer if acted else None))
         if fault is not None:
             raise fault.error
         return answer
+
+    def _again(
+        self, method: str, args: tuple[object, ...], kwargs: Mapping[str, object]
+    ) -> RecordedCall | None:
+        return next(
+            (c for c in self.acted(method) if c.args == args and dict(c.kwargs) == dict(kwargs)),
+            None,
+        )
 
     def is_plain(self, method: str) -> bool:
         """Whether the client's own method is a plain function.
@@ -120,7 +138,19 @@ class _Client:
         return partial(self._call_later, method)
 
     async def _call_later(self, method: str, *args: object, **kwargs: object) -> object:
-        return self._recorder.call(method, *args, **kwargs)
+        try:
+            return self._recorder.call(method, *args, **kwargs)
+        finally:
+            # As any client on a network: between the act and its answer there is time to die.
+            await asyncio.sleep(0)
+
+
+def _holds(value: object, key: str) -> bool:
+    if isinstance(value, Mapping):
+        return any(_holds(one, key) for one in cast("Mapping[object, object]", value).values())
+    if isinstance(value, list | tuple):
+        return any(_holds(one, key) for one in cast("list[object]", value))
+    return value == key
 
 
 @contextmanager
@@ -128,7 +158,8 @@ def recording(provider: Provider[T], *, like: type[T] | None = None) -> Generato
     """Let a recorder stand in for a provider: nothing is opened, and nothing leaves.
 
     `with recording(bank) as recorded: drain(app, url)`, then look at `recorded.acted("confirm")`.
-    It knows each key that it acted on, so an effect that is reconciled by a function finds it.
+    It knows each key that it acted on, so an effect that is reconciled by a function finds it; and
+    where the provider `dedups`, the same call again acts no second time.
 
     Args:
         provider: As `app.provider` returned it.
@@ -137,6 +168,6 @@ def recording(provider: Provider[T], *, like: type[T] | None = None) -> Generato
 
     Source: worker/provider.py
     """
-    recorder = Recorder(like)
+    recorder = Recorder(like, dedups=provider.reconcile == "dedups")
     with provider.replaced(cast("T", _Client(recorder)), recorder.find):
         yield recorder
