@@ -47,8 +47,8 @@ _EVENT_FIGURES = {
         "hudhud_subscription_oldest_seconds",
         "How long the oldest event that is not routed has been waiting: the relay's lag.",
     ),
-    "routed": ("hudhud_subscription_routed", "Events that became jobs, since the subscription began."),
-    "skipped": ("hudhud_subscription_skipped", "Events that went, by their age, before it had them."),
+    "routed": ("hudhud_subscription_routed", "Events that became jobs since it began."),
+    "skipped": ("hudhud_subscription_skipped", "Events that were dropped before it had them."),
 }
 _EVENT_GAUGES = {"waiting", "oldest_seconds"}
 
