@@ -33,7 +33,7 @@ STALL_SECONDS: Final = 60.0  # without a refund more
 LOOK_SECONDS: Final = 0.02
 TELL_SECONDS: Final = 5.0
 REFUSALS_SHOWN_MAX: Final = 20
-LOG_LINES_SHOWN: Final = 20
+ERRORS_SHOWN_MAX: Final = 8
 A: Final = "A"
 # What the bank may refuse although all is well; the others would be a second call of one effect.
 # Another shop's are what a play that was broken off has left in the queue.
@@ -269,6 +269,16 @@ class _Demo:
         )
         return [Recorded(*row) for row in rows]
 
+    def _errors(self) -> list[tuple[int, str]]:
+        """Return what runs failed with, the most frequent first."""
+        rows = self._connection.execute(
+            "select count(*), code || ': ' || split_part(error, E'\\n', 1)"
+            " from hudhud.outcome_all join hudhud.job_all job on job.id = job_id"
+            " where tenant_id = %s and error is not null group by 2 order by 1 desc limit %s",
+            (self._shop, ERRORS_SHOWN_MAX),
+        )
+        return [(amount, error) for amount, error in rows]
+
     def _number(self, query: str, condition: str = "") -> int:
         row = self._connection.execute(
             f"{query} where shop = %s {condition}".encode(), (self._shop,)
@@ -301,9 +311,9 @@ class _Demo:
             self._say("")
         if self._failure:
             self._say(f"FAILED    {self._failure}")
-            if self._log.exists():
-                for line in self._log.read_text("utf-8").splitlines()[-LOG_LINES_SHOWN:]:
-                    self._say(f"          {line}")
+        if not report.ok:
+            for amount, error in self._errors():
+                self._say(f"          {amount} times {error}")
         self._say(
             f"{'ok' if report.ok else 'FAILED'}: {report.confirmed} of {report.refunds} confirmed,"
             f" {report.doubled} doubled, {report.missing} missing; {report.kills} workers killed,"
