@@ -12,6 +12,7 @@ from bench.engine import (
     beside,
     bulk,
     drain,
+    effect,
     environment,
     fed,
     handler,
@@ -46,6 +47,7 @@ ENGINE: Final[Mapping[str, Measure]] = MappingProxyType(
         "pickup": pickup.measure,
         "memory": memory.measure,
         "handler": handler.measure,
+        "effect": effect.measure,
         "history": history.measure,
     }
 )

@@ -28,6 +28,7 @@ class Size:
         pickups: Single jobs into an idle queue, and single events.
         connections: How many transactions at once.
         handler_jobs: That write a row each.
+        effects: That are timed, one after another.
         backlog_jobs: That a worker has while its memory is looked at.
         history_jobs: Finished jobs in the history that a drain is measured with.
         soak_seconds: How long the steady load of a soak lasts.
@@ -46,6 +47,7 @@ class Size:
     pickups: int
     connections: tuple[int, ...]
     handler_jobs: int
+    effects: int
     backlog_jobs: int
     history_jobs: int
     soak_seconds: float
@@ -67,6 +69,7 @@ SIZES: Final[Mapping[str, Size]] = MappingProxyType(
             pickups=150,
             connections=(4, 8),
             handler_jobs=4_000,
+            effects=200,
             backlog_jobs=100_000,
             history_jobs=1_000_000,
             soak_seconds=60,
@@ -85,6 +88,7 @@ SIZES: Final[Mapping[str, Size]] = MappingProxyType(
             pickups=1_000,
             connections=(4, 8),
             handler_jobs=20_000,
+            effects=1_000,
             backlog_jobs=100_000,
             history_jobs=10_000_000,
             soak_seconds=600,
@@ -103,6 +107,7 @@ SIZES: Final[Mapping[str, Size]] = MappingProxyType(
             pickups=1_000,
             connections=(4, 8),
             handler_jobs=20_000,
+            effects=1_000,
             backlog_jobs=100_000,
             history_jobs=10_000_000,
             soak_seconds=7_200,

@@ -30,6 +30,7 @@ TINY = Size(
     pickups=3,
     connections=(2,),
     handler_jobs=400,
+    effects=3,
     backlog_jobs=2_000,
     history_jobs=440,
     soak_seconds=5,
