@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from bench.chaos.run import Options, run
+from bench.chaos.options import Options
+from bench.chaos.run import run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -217,10 +217,8 @@ class Acts:
         connection = query.connect(self._server.dsn)
         connection.autocommit = False
         self._held.append((time.monotonic() + min(fault.seconds, HOLD_SECONDS_MAX), connection))
-        with suppress(psycopg.Error):  # they were claimed or have ended just now
-            for (job_id,) in connection.execute(query.sql("some_ready")).fetchall():
-                connection.execute(query.sql("begin_to_cancel"), {"job_id": job_id})
-        self.tally.holds += 1
+        row = connection.execute(query.sql("begin_to_cancel")).fetchone()
+        self.tally.holds += row is not None and row[0] > 0
 
     def _standby(self, _: Fault) -> None:
         query.do(self._server.dsn, "become_standby")

@@ -36,6 +36,15 @@ class Answers:
         self.broken_commits = 0
         self._lock = threading.Lock()
 
+    def copy(self) -> Answers:
+        """Return what is known now, which nobody changes any more."""
+        found = Answers()
+        with self._lock:
+            found.acknowledged = self.acknowledged.copy()
+            found.unknown, found.undone = self.unknown.copy(), self.undone.copy()
+            found.second = self.second.copy()
+        return found
+
     @contextmanager
     def at_commit(self) -> Generator[None]:
         """Show that a commit is at the server while the block lasts."""

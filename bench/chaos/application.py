@@ -57,7 +57,10 @@ class Chores:
         self.app = Hudhud(middleware=[self._shown])
         self._slot = slot
         self._client = LedgerClient(
-            ledger_port, worker=number, sending=partial(slot.during, Field.SENDING)
+            ledger_port,
+            worker=number,
+            checking=partial(slot.during, Field.CHECKING),
+            sending=partial(slot.during, Field.SENDING),
         )
         self.ledger = self.app.provider(
             "ledger",

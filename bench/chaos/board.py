@@ -33,6 +33,7 @@ class Field(IntEnum):
     FIRED = 11  # failpoints that did something, so far
     ARMED = 12  # the harness's order: a failpoint's number, from 1; 0 for none
     ACTION = 13  # and what is to happen there
+    CHECKING = 14  # of the effects, so many that have the client, and have not checked yet
 
 
 _AS_FIELD: Final = {
@@ -41,6 +42,7 @@ _AS_FIELD: Final = {
     Window.TRANSACTING: Field.TRANSACTING,
     Window.FINISHING: Field.FINISHING,
     Window.CALLING: Field.CALLING,
+    Window.CHECKING: Field.CHECKING,
     Window.SENDING: Field.SENDING,
 }
 _FIELDS: Final = 16  # two cache lines, so that no two workers write to one

@@ -17,7 +17,22 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 JOURNAL: Final = "ledger.jsonl"
 START_SECONDS_MAX: Final = 20.0
 END_SECONDS_MAX: Final = 20.0
-BAD_SHARE: Final = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Manners:
+    """How the ledger behaves.
+
+    Attributes:
+        dedups: Whether it acts upon a key once.
+        share: Of calls that it does not take well.
+        late_seconds: How late it answers or acts then: well below what effects leave it
+            (`settle_seconds`), for a busy machine is late as well.
+    """
+
+    dedups: bool = False
+    share: float = 0.2
+    late_seconds: float = 0.4
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,26 +62,23 @@ class Bookkeeper:
 
     Attributes:
         port: Where it serves, on 127.0.0.1.
-        dedups: Whether it acts upon a key once.
     """
 
-    def __init__(
-        self, directory: Path, *, seed: int, dedups: bool, share: float = BAD_SHARE
-    ) -> None:
+    def __init__(self, directory: Path, manners: Manners, *, seed: int) -> None:
         """Start it; the journal is a file of the directory, what it says goes to `ledger.log`.
 
         Raises:
             RuntimeError: It does not start.
         """
-        self.dedups = dedups
         self._journal = directory / JOURNAL
-        habit = "dedups" if dedups else "repeats"
+        habit = "dedups" if manners.dedups else "repeats"
         with (directory / "ledger.log").open("ab") as log:
             self._process = subprocess.Popen(
                 [
                     sys.executable,
                     *("-m", "bench.chaos.ledger"),
-                    *(str(self._journal), str(seed), habit, str(share)),
+                    *(str(self._journal), str(seed), habit),
+                    *(str(manners.share), str(manners.late_seconds)),
                 ],
                 cwd=ROOT,
                 stdin=subprocess.PIPE,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -37,6 +38,9 @@ WEIGHTS: Final[Mapping[str, float]] = {
 }
 
 
+_LINES: Final = tuple(itertools.product(Lane, QUEUES, TENANTS))
+
+
 @dataclass(frozen=True, slots=True)
 class Intent:
     """What a producer wants done."""
@@ -56,6 +60,7 @@ class Taste:
         fact_share: Of the transactions, so many publish.
         gap_share: Of the effects outside, so many stand between check and write for a moment.
         delay_share: Of the jobs, so many are due later.
+        lines: In so many lines they stand: of a tenant, a lane and a queue each.
     """
 
     weights: Mapping[str, float]
@@ -64,6 +69,7 @@ class Taste:
     fact_share: float = FACT_SHARE
     gap_share: float = GAP_SHARE
     delay_share: float = DELAY_SHARE
+    lines: int = len(_LINES)
 
 
 class Intents:
@@ -90,12 +96,10 @@ class Intents:
         """
         (number,) = self.numbers(1)
         chance = self.chance
-        options: dict[str, Any] = {
-            "lane": chance.choice(list(Lane)).value,
-            "queue": chance.choice(QUEUES),
-        }
+        lane, queue, tenant = chance.choice(_LINES[: self._taste.lines])
+        options: dict[str, Any] = {"lane": lane.value, "queue": queue}
         if not is_bare:
-            options["tenant_id"] = chance.choice(TENANTS)
+            options["tenant_id"] = tenant
             if chance.random() < KEY_SHARE:
                 options["idempotency_key"] = f"intent-{number}"
             if chance.random() < self._taste.delay_share:

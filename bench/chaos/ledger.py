@@ -11,7 +11,7 @@ answer, or hangs up, or answers late, or acts late; it hangs up before it has ac
 patience. When it deduplicates, a key is acted upon once and its entry is the answer to every
 repeat; when it does not, every call that it accepts is an act.
 
-    python -m bench.chaos.ledger JOURNAL SEED {dedups|repeats} SHARE
+    python -m bench.chaos.ledger JOURNAL SEED {dedups|repeats} SHARE LATE_SECONDS
 """
 
 from __future__ import annotations
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
 _ORDERS: Final = 0
 _NEWS: Final = 1
-# Well below what effects leave it (`settle_seconds`), for a busy machine is late as well.
-LATE_SECONDS_MAX: Final = 0.4
 PATIENCE_SECONDS: Final = 0.1
 
 
@@ -108,8 +106,9 @@ class Ledger:
 class Counterpart:
     """Serves one client at a time on each connection."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, late_seconds: float) -> None:
         self._ledger = ledger
+        self._late_seconds = late_seconds
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Answer calls until either side has had enough."""
@@ -134,31 +133,31 @@ class Counterpart:
         if manner is Manner.REFUSES:
             return {"later": PATIENCE_SECONDS}
         if manner is Manner.ACTS_LATE:
-            await asyncio.sleep(LATE_SECONDS_MAX)
+            await asyncio.sleep(self._late_seconds)
         entry = self._ledger.act(call["act"], call["who"])
         if manner is Manner.ANSWERS_LATE:
-            await asyncio.sleep(LATE_SECONDS_MAX)
+            await asyncio.sleep(self._late_seconds)
         elif manner is Manner.SILENT:
             await reader.read()  # until the client has had enough
         return None if manner in (Manner.DROPS, Manner.SILENT) else {"entry": entry}
 
 
-async def serve(ledger: Ledger) -> None:
+async def serve(counterpart: Counterpart) -> None:
     """Tell the port, and serve until the input ends."""
     reader = asyncio.StreamReader()
     await asyncio.get_running_loop().connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(_ORDERS, "rb", buffering=0)
     )
-    listener = await asyncio.start_server(Counterpart(ledger).serve, "127.0.0.1", 0)
+    listener = await asyncio.start_server(counterpart.serve, "127.0.0.1", 0)
     os.write(_NEWS, b"%d\n" % listener.sockets[0].getsockname()[1])
     await reader.read()
 
 
 def main() -> None:
     """Read the arguments and serve."""
-    journal, seed, habit, share = sys.argv[1:]
+    journal, seed, habit, share, late_seconds = sys.argv[1:]
     ledger = Ledger(Path(journal), int(seed), dedups=habit == "dedups", share=float(share))
-    uvloop.run(serve(ledger))
+    uvloop.run(serve(Counterpart(ledger, float(late_seconds))))
 
 
 if __name__ == "__main__":

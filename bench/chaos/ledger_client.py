@@ -30,6 +30,7 @@ class LedgerClient:
         port: int,
         *,
         worker: int = 0,
+        checking: Callable[[], AbstractContextManager[None]] = nullcontext,
         sending: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         """Make one; each call opens a connection of its own.
@@ -37,10 +38,12 @@ class LedgerClient:
         Args:
             port: The ledger's.
             worker: A number that the journal is to name the caller by.
-            sending: Entered between the last check and the write: the gap that no check can close.
+            checking: Entered before the last check,
+            sending: and between that and the write: the gap that no check can close.
         """
         self._port = port
         self._worker = worker
+        self._checking = checking
         self._sending = sending
 
     async def act(self, ctx: Context, effect: Effect[LedgerClient], *, gap_ms: int) -> int:
@@ -49,7 +52,7 @@ class LedgerClient:
         Args:
             ctx: Who asks.
             effect: The effect that this is the call of.
-            gap_ms: How long to stand still between the last check and the write.
+            gap_ms: How long to stand still before the last check, and again before the write.
 
         Raises:
             NotSent, LeaseLostError: The last check found that it is too late.
@@ -58,6 +61,8 @@ class LedgerClient:
         """
         reader, writer = await asyncio.open_connection(HOST, self._port)
         try:
+            with self._checking():
+                await asyncio.sleep(gap_ms / 1000)
             with self._sending():
                 effect.check()
                 line = self._line(ctx, effect.key)
@@ -71,6 +76,8 @@ class LedgerClient:
     def act_now(self, ctx: Context, effect: Effect[LedgerClient], *, gap_ms: int) -> int:
         """As `act`, from a thread."""
         with socket.create_connection((HOST, self._port)) as plug:
+            with self._checking():
+                time.sleep(gap_ms / 1000)
             with self._sending():
                 effect.check()
                 line = self._line(ctx, effect.key)

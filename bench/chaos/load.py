@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 PRODUCERS: Final = 3
-CALLERS: Final = 2
+CALLERS: Final = 4
 RIVALS_PLACE: Final = 90  # whose numbers no other has
 JOBS_PER_SECOND: Final = 80.0
-POSTS_PER_SECOND: Final = 16.0
+POSTS_PER_SECOND: Final = 20.0
 END_SECONDS_MAX: Final = 60.0
 
 

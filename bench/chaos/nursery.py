@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench.chaos.api import serve
 from bench.chaos.place import Place
+from bench.chaos.teeth.catalogue import TEETH
 from bench.chaos.worker import work
 
 if TYPE_CHECKING:
@@ -109,6 +110,8 @@ class Nursery:
             os._exit(code)
 
     def _be(self, place: Place, slot: int, lease_seconds: int) -> None:
+        if place.tooth and (patch := TEETH[place.tooth].patch) is not None:
+            patch()
         if slot in dict(place.api_ports):
             serve(place, slot, life_line=self._life_line)
         else:

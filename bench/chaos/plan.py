@@ -38,6 +38,7 @@ class Window(StrEnum):
     TRANSACTING = "transacting"  # between the fence and the commit of ctx.transaction()
     FINISHING = "finishing"  # a finish is at the server
     CALLING = "calling"  # an effect is under way: intended, called or about to be recorded
+    CHECKING = "checking"  # intended, and just before the last check
     SENDING = "sending"  # between the last check and the first byte
     COMMITTING = "committing"  # a producer's commit is at the server
     REQUESTING = "requesting"  # somebody waits for an answer of the API
@@ -71,7 +72,7 @@ _OF_WORKERS: Final = (
 )
 # A producer is at its commit a small part of the time: the server is killed then more often.
 _OF_THE_SERVER: Final = (*_OF_WORKERS, *[Window.COMMITTING] * 3)
-_OF_FREEZES: Final = (*_OF_WORKERS, *[Window.SENDING] * 2)
+_OF_FREEZES: Final = (*_OF_WORKERS, Window.CHECKING, Window.CHECKING, *[Window.SENDING] * 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +88,12 @@ class Mix:
         frozen_seconds: Longer than the longest lease, so that it is lost meanwhile.
         sending_seconds: The same for those between check and write: longer than it takes to find
             out that nothing was done, and to do it.
-        harms: Of the harm that the proxy does.
-        windows: Of workers that are killed; None: all.
+        harms: Of the harm that the proxy does,
+        words: and what it listens for.
+        windows: Of workers that are killed,
+        freezes: and of those that are frozen.
+        points: Further ways to fail at failpoints,
+        orders: and further harm.
     """
 
     server_share: float = 0.06
@@ -100,7 +105,11 @@ class Mix:
     frozen_seconds: tuple[float, float] = (3.0, 5.5)
     sending_seconds: tuple[float, float] = (6.0, 9.0)
     harms: Sequence[Harm] = tuple(Harm)
+    words: Sequence[str] = WORDS
     windows: Sequence[Window] = _OF_WORKERS
+    freezes: Sequence[Window] = _OF_FREEZES
+    points: Sequence[tuple[str, Action]] = ()
+    orders: Sequence[Order] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +168,7 @@ class _Planner:
     def faults(self, kills: int) -> Iterator[Fault]:
         mix = self._mix
         left = kills
-        for point, action in self._combinations(kills):
+        for point, action in (*self._combinations(kills), *mix.points):
             fault = self._fault(Kind.FAIL, Window.WORKING, point=point, action=action)
             left -= fault.kills
             yield fault
@@ -174,8 +183,10 @@ class _Planner:
             victims = min(left, 2 if self._chance.random() < mix.burst_share else 1)
             left -= victims
             yield self._fault(Kind.KILL_WORKER, *mix.windows, victims=victims)
+        for order in mix.orders:
+            yield self._fault(Kind.HARM, Window.WORKING, order=order)
         for kind, share in mix.beside.items():
-            for _ in range(_share(kills, share, least=1) if share else 0):
+            for _ in range(_share(max(kills, 1), share, least=1) if share else 0):
                 yield self._beside(kind)
 
     def _combinations(self, kills: int) -> list[tuple[str, Action]]:
@@ -188,7 +199,7 @@ class _Planner:
     def _beside(self, kind: Kind) -> Fault:
         if kind is Kind.HARM:
             return self._fault(kind, Window.WORKING, order=self._order())
-        return self._fault(kind, *(_OF_FREEZES if kind is Kind.FREEZE else _OF_WORKERS))
+        return self._fault(kind, *(self._mix.freezes if kind is Kind.FREEZE else _OF_WORKERS))
 
     def _order(self) -> Order:
         chance = self._chance
@@ -196,7 +207,7 @@ class _Planner:
         choice = chance.randrange(1_000)
         match harm:
             case Harm.LOSE_REQUEST | Harm.LOSE_REPLY:
-                return Order(harm, words=chance.choice(WORDS))
+                return Order(harm, words=chance.choice(self._mix.words))
             case Harm.CUT:
                 return Order(harm, choice=choice, amount=chance.randrange(CUT_BYTES))
             case Harm.HOLE:

@@ -45,7 +45,8 @@ class Order:
     Attributes:
         harm: What.
         words: Of a statement, for the two that lose something: the next one that has them.
-        choice: Otherwise the n-th of the open connections, modulo their number.
+        choice: Otherwise the n-th of the open connections, modulo their number,
+        application: of those whose application's name has this in it.
         amount: Bytes that still pass before a cut, of both sides together; milliseconds by which
             everything is late.
         seconds: How long a hole or a delay lasts.
@@ -54,6 +55,7 @@ class Order:
     harm: Harm
     words: str = ""
     choice: int = 0
+    application: str = ""
     amount: int = 0
     seconds: float = 0.0
 
@@ -170,8 +172,10 @@ class Proxy:
         """
         if order.words:
             self._armed = order, on_hit
-        elif self.lines:
-            line = self.lines[order.choice % len(self.lines)]
+            return
+        lines = [line for line in self.lines if order.application in line.up.application]
+        if lines:
+            line = lines[order.choice % len(lines)]
             self._harm(line, order)
             on_hit(line.up.application)
 

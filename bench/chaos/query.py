@@ -47,7 +47,8 @@ def connect(dsn: str) -> psycopg.Connection[tuple[Any, ...]]:
         autocommit=True,
         application_name="chaos",
         prepare_threshold=None,
-        options="-c default_transaction_read_only=off",
+        # Who waits for a lock here may be waited for by whoever is to let it go.
+        options="-c default_transaction_read_only=off -c lock_timeout=1s",
     )
 
 

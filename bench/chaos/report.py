@@ -55,7 +55,12 @@ class Report:
     def is_good(self) -> bool:
         """Whether every promise was kept, and the kills were worth it."""
         hit_enough = self.tally.kills_in_flight >= IN_FLIGHT_SHARE_MIN * self.tally.kills
-        return hit_enough and not (self.findings or self.unexpected or self.deadlocks)
+        return hit_enough and self.is_sound
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether every promise was kept."""
+        return not (self.findings or self.unexpected or self.deadlocks)
 
     def document(self) -> dict[str, object]:
         """Return the JSON object."""

@@ -8,7 +8,6 @@ import tempfile
 import time
 from collections import Counter
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -18,63 +17,31 @@ from bench.chaos.acts import Stage
 from bench.chaos.answers import Answers
 from bench.chaos.api import HOST
 from bench.chaos.births import Births
-from bench.chaos.bookkeeper import BAD_SHARE, Bookkeeper
-from bench.chaos.director import RESUME_SECONDS_MAX, Director
+from bench.chaos.bookkeeper import Bookkeeper, Manners
+from bench.chaos.director import Director
 from bench.chaos.fleet import Fleet
-from bench.chaos.intents import WEIGHTS, Taste
-from bench.chaos.load import JOBS_PER_SECOND, Load
+from bench.chaos.intents import Taste
+from bench.chaos.load import Load
 from bench.chaos.operator import Operator
 from bench.chaos.place import TELEMETRY, Place
-from bench.chaos.plan import Mix, plan
+from bench.chaos.plan import plan
 from bench.chaos.report import Report
 from bench.chaos.server import Server
+from bench.chaos.teeth.catalogue import TEETH
+from bench.chaos.teeth.functions import plant
 from bench.chaos.wire import Wire
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
+    from collections.abc import Generator
+
+    from bench.chaos.finding import Finding
+    from bench.chaos.options import Options
+    from bench.chaos.record import Record
+    from bench.chaos.verdict_outside import Outside
 
 WARM_UP_SECONDS: Final = 1.0
-# Liveness only; what crashed is tried one at a time by each worker, and there may be hundreds.
-DRAIN_SECONDS_MAX: Final = 300.0
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What a run is asked for.
-
-    Attributes:
-        kills: How many.
-        seed: Of every random choice.
-        seconds: After so many no further fault is begun.
-        workers, apis: Processes in the fleet.
-        directory: Where everything is kept; None for a temporary one.
-        mix: How much of which fault.
-        weights: How often each type of job comes.
-        bad_share: Of the ledger's calls that it does not take well.
-        jobs_per_second: Of the load.
-        resume_seconds: After so long without an end of a run the queue stands still.
-        drain_seconds: So long it may take to come to an end.
-        tooth: A fault that is planted; "" for none.
-    """
-
-    kills: int
-    seed: int
-    seconds: float
-    workers: int = 4
-    apis: int = 2
-    directory: Path | None = None
-    mix: Mix = field(default_factory=Mix)
-    weights: Mapping[str, float] = field(default_factory=lambda: WEIGHTS)
-    bad_share: float = BAD_SHARE
-    jobs_per_second: float = JOBS_PER_SECOND
-    resume_seconds: float = RESUME_SECONDS_MAX
-    drain_seconds: float = DRAIN_SECONDS_MAX
-    tooth: str = ""
-
-    @property
-    def dedups(self) -> bool:
-        """Whether the ledger acts upon a key once; in half of all runs it knows nothing again."""
-        return self.seed % 2 == 0
+LOOK_SECONDS: Final = 0.2  # between two looks whether anything is left
+WATCH_SECONDS: Final = 1.0  # between two looks for a breach that ends the run
 
 
 def run(options: Options) -> Report:
@@ -83,82 +50,119 @@ def run(options: Options) -> Report:
     Raises:
         RuntimeError: The run itself broke: a process that could not be started or ended.
     """
-    began = time.monotonic()
     with ExitStack() as stack:
-        directory = stack.enter_context(_directory(options.directory))
-        server = stack.enter_context(Server(directory / "server"))
-        wire = stack.enter_context(Wire(server.dsn, directory))
-        book = stack.enter_context(
-            Bookkeeper(directory, seed=options.seed, dedups=options.dedups, share=options.bad_share)
+        return _Run(options, stack).report()
+
+
+class _Run:
+    """Everything that there is in one run."""
+
+    def __init__(self, options: Options, stack: ExitStack) -> None:
+        self._options = options
+        self._began = time.monotonic()
+        self._directory = stack.enter_context(_directory(options.directory))
+        self._server = stack.enter_context(Server(self._directory / "server"))
+        if options.tooth:
+            plant(self._server.dsn, TEETH[options.tooth])
+        wire = stack.enter_context(Wire(self._server.dsn, self._directory))
+        manners = Manners(options.dedups, options.bad_share, options.late_seconds)
+        self._book = stack.enter_context(Bookkeeper(self._directory, manners, seed=options.seed))
+        births = stack.enter_context(closing(Births(self._directory)))
+        self._fleet = Fleet(self._place(wire.dsn), births)
+        self._answers, self._facts = Answers(), Answers()
+        self._operator = Operator(self._server.dsn, self._book)
+        self._director = Director(
+            Stage(self._server, wire, self._fleet, self._answers), self._operator
         )
-        place = Place(
-            directory,
-            wire.dsn,
-            slots=options.workers + options.apis,
-            ledger_port=book.port,
-            api_ports=tuple(zip(range(options.workers, 99), _ports(options.apis), strict=False)),
-            tooth=options.tooth,
-        )
-        stage = Stage(
-            server, wire, Fleet(place, stack.enter_context(closing(Births(directory)))), Answers()
-        )
-        facts = Answers()
-        operator = Operator(server.dsn, book)
-        director = Director(stage, operator)
-        _play(options, stage, director, facts=facts)
-        stage.fleet.stop_all()
-        record = records.read(server.dsn)
-        director.say(f"judging {len(record.entries)} entries of {len(record.jobs)} jobs")
-        acts = book.acts()
-        outside = verdict_outside.judge(acts, record, stage.fleet.freezes)
-        findings = [
-            *verdict.judge(stage.answers, record),
-            *outside.findings,
-            *verdict_events.judge(facts, record, acts),
-        ]
+        self._look_at = self._watch_at = 0.0
+        self._is_over = False
+
+    def report(self) -> Report:
+        """Play to the end, and judge."""
+        self._play()
+        if self._is_over:
+            self._fleet.end_all()
+        else:
+            self._fleet.stop_all()
+        record, outside, findings = self._judge()
+        self._director.say(f"judged {len(record.entries)} entries of {len(record.jobs)} jobs")
+        director = self._director
         return Report(
-            seed=options.seed,
-            seconds=time.monotonic() - began,
+            seed=self._options.seed,
+            seconds=time.monotonic() - self._began,
             tally=director.tally,
             resumed_seconds=director.resumed_seconds,
-            answers=stage.answers,
+            answers=self._answers,
             record=record,
             outside=outside,
             findings=findings,
-            unexpected=[*stage.fleet.unexpected, *director.stalls, *director.tally.missed],
-            decided=len(operator.decided),
-            told=_told(directory),
-            deadlocks=server.deadlocks,
-            dedups=options.dedups,
+            unexpected=[*self._fleet.unexpected, *director.stalls, *director.tally.missed],
+            decided=len(self._operator.decided),
+            told=_told(self._directory),
+            deadlocks=self._server.deadlocks,
+            dedups=self._options.dedups,
         )
 
-
-def _play(options: Options, stage: Stage, director: Director, *, facts: Answers) -> None:
-    """Bring work, do what the plan says, and let everything come to its end."""
-    director.await_fleet()
-    taste = Taste(options.weights, dedups=options.dedups)
-    load = Load(
-        stage.fleet.place,
-        stage.answers,
-        facts,
-        seed=options.seed,
-        taste=taste,
-        jobs_per_second=options.jobs_per_second,
-    )
-    with load:
-        director.pass_time(WARM_UP_SECONDS)
-        director.direct(
-            load.watched(plan(options.kills, options.seed, options.mix)),
-            until=time.monotonic() + options.seconds,
-            resume_seconds=options.resume_seconds,
+    def _play(self) -> None:
+        """Bring work, do what the plan says, and let everything come to its end."""
+        options, director = self._options, self._director
+        director.await_fleet()
+        load = Load(
+            self._fleet.place,
+            self._answers,
+            self._facts,
+            seed=options.seed,
+            taste=Taste(options.weights, dedups=options.dedups, **options.taste),
+            jobs_per_second=options.jobs_per_second,
         )
-    director.say("draining")
+        with load:
+            director.pass_time(WARM_UP_SECONDS)
+            faults = plan(options.kills, options.seed, options.mix)
+            director.direct(
+                load.watched(fault for fault in faults if not self._watch()),
+                until=time.monotonic() + options.seconds,
+                resume_seconds=options.resume_seconds,
+            )
+        director.say("draining")
+        # If it is not drained then, the verdict tells.
+        director.wait(lambda: self._is_drained() or self._watch(), options.drain_seconds)
 
-    def is_drained() -> bool:
-        return stage.fleet.is_whole and not any(records.left_over(stage.server.dsn).values())
+    def _place(self, dsn: str) -> Place:
+        workers, apis = self._options.workers, self._options.apis
+        return Place(
+            self._directory,
+            dsn,
+            slots=workers + apis,
+            ledger_port=self._book.port,
+            api_ports=tuple(enumerate(_ports(apis), workers)),
+            tooth=self._options.tooth,
+        )
 
-    # If it is not, the verdict tells.
-    director.wait(is_drained, options.drain_seconds)
+    def _is_drained(self) -> bool:
+        if time.monotonic() < self._look_at or not self._fleet.is_whole:
+            return False
+        self._look_at = time.monotonic() + LOOK_SECONDS
+        return not any(records.left_over(self._server.dsn).values())
+
+    def _watch(self) -> bool:
+        """Whether a breach was found that makes everything else needless."""
+        if self._options.watched and not self._is_over and time.monotonic() >= self._watch_at:
+            _, _, findings = self._judge()
+            self._is_over = any(one.breach.value in self._options.watched for one in findings)
+            self._watch_at = time.monotonic() + WATCH_SECONDS
+        return self._is_over
+
+    def _judge(self) -> tuple[Record, Outside, list[Finding]]:
+        # The record last: what is known otherwise was in the database before.
+        acts, answers, facts = self._book.acts(), self._answers.copy(), self._facts.copy()
+        record = records.read(self._server.dsn)
+        outside = verdict_outside.judge(acts, record, self._fleet.freezes)
+        findings = [
+            *verdict.judge(answers, record),
+            *outside.findings,
+            *verdict_events.judge(facts, record, acts),
+        ]
+        return record, outside, findings
 
 
 @contextmanager

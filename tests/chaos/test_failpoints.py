@@ -19,7 +19,7 @@ import hudhud
 from bench.chaos import armed, query, record, task, verdict, verdict_events, verdict_outside
 from bench.chaos.answers import Answers
 from bench.chaos.births import Births
-from bench.chaos.bookkeeper import Bookkeeper
+from bench.chaos.bookkeeper import Bookkeeper, Manners
 from bench.chaos.fleet import Fleet
 from bench.chaos.place import TELEMETRY, Place
 from bench.chaos.points import ACTIONS, COMBINATIONS, POINTS, SQL_POINTS, Action
@@ -52,7 +52,7 @@ def births(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Births]:
 
 @pytest.fixture(scope="session")
 def book(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bookkeeper]:
-    with Bookkeeper(tmp_path_factory.mktemp("book"), seed=1, dedups=False, share=0) as book:
+    with Bookkeeper(tmp_path_factory.mktemp("book"), Manners(share=0), seed=1) as book:
         yield book
 
 

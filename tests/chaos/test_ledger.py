@@ -7,7 +7,7 @@ import socket
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from bench.chaos.bookkeeper import Bookkeeper
+from bench.chaos.bookkeeper import Bookkeeper, Manners
 from bench.chaos.ledger import Ledger, Manner
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def ask(book: Bookkeeper, call: Mapping[str, object]) -> object:
 
 
 def test_what_was_acted_upon_is_in_the_journal_and_can_be_found(tmp_path: Path) -> None:
-    with Bookkeeper(tmp_path, seed=1, dedups=False, share=0) as book:
+    with Bookkeeper(tmp_path, Manners(share=0), seed=1) as book:
         assert ask(book, {"find": "a"}) == {"entries": []}
         assert ask(book, {"act": "a", "who": WHO}) == {"entry": 1}
         assert ask(book, {"find": "a"}) == {"entries": [1]}
@@ -37,20 +37,20 @@ def test_what_was_acted_upon_is_in_the_journal_and_can_be_found(tmp_path: Path) 
 
 
 def test_one_that_knows_nothing_again_acts_each_time(tmp_path: Path) -> None:
-    with Bookkeeper(tmp_path, seed=1, dedups=False, share=0) as book:
+    with Bookkeeper(tmp_path, Manners(share=0), seed=1) as book:
         answers = [ask(book, {"act": "a", "who": WHO}) for _ in "abc"]
         assert answers == [{"entry": 1}, {"entry": 2}, {"entry": 3}]
         assert [act.entry for act in book.acts()] == [1, 2, 3]
 
 
 def test_one_that_deduplicates_answers_with_the_first(tmp_path: Path) -> None:
-    with Bookkeeper(tmp_path, seed=1, dedups=True, share=0) as book:
+    with Bookkeeper(tmp_path, Manners(dedups=True, share=0), seed=1) as book:
         assert [ask(book, {"act": "a", "who": WHO}) for _ in "ab"] == [{"entry": 1}] * 2
         assert [(act.entry, act.is_repeat) for act in book.acts()] == [(1, False), (1, True)]
 
 
 def test_some_acts_are_not_answered_and_some_answers_are_of_no_act(tmp_path: Path) -> None:
-    with Bookkeeper(tmp_path, seed=2, dedups=False, share=0.9) as book:
+    with Bookkeeper(tmp_path, Manners(share=0.9), seed=2) as book:
         calls = {f"key {number}": {"act": f"key {number}", "who": WHO} for number in range(12)}
         ledger = Ledger(tmp_path / "other", 2, dedups=False, share=0.9)
         for key, call in calls.items():

@@ -30,10 +30,10 @@ def test_every_window_is_meant_and_some_are_only_of_one_kind() -> None:
     workers = {fault.window for fault in faults if fault.kind is Kind.KILL_WORKER}
     servers = {fault.window for fault in faults if fault.kind is Kind.KILL_SERVER}
     freezes = {fault.window for fault in faults if fault.kind is Kind.FREEZE}
-    apart = {Window.COMMITTING, Window.REQUESTING, Window.SENDING}
+    apart = {Window.COMMITTING, Window.REQUESTING, Window.CHECKING, Window.SENDING}
     assert workers == set(Window) - apart
     assert Window.COMMITTING in servers
-    assert Window.SENDING in freezes
+    assert {Window.CHECKING, Window.SENDING} <= freezes
     assert {fault.window for fault in faults if fault.kind is Kind.KILL_API} == {Window.REQUESTING}
 
 

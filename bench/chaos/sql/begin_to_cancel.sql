@@ -1,2 +1,3 @@
--- Cancel a job, in a transaction that is going to be rolled back.
-select hudhud.cancel(job_id => %(job_id)s, actor => 'chaos');
+-- Cancel jobs that are about to be claimed, in a transaction that is going to be rolled back; return how many. They are claimed
+-- so soon that it takes some looking.
+select chaos.begin_to_cancel();

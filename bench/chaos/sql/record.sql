@@ -67,3 +67,18 @@ create trigger chaos_note after insert on hudhud.outcome
 for each row execute function chaos.note_outcome();
 create trigger chaos_note after insert on hudhud.outcome_kept
 for each row execute function chaos.note_outcome();
+
+create function chaos.begin_to_cancel() returns integer language plpgsql
+set search_path = pg_catalog, pg_temp as $$
+declare
+    job_ids uuid[];
+begin
+    for turn in 1..1000 loop
+        with picked as (select r.job_id from hudhud.ready r where r.line = 2 order by r.seq limit 3 for update skip locked)
+        select array_agg(p.job_id) into job_ids from picked p;
+        exit when job_ids is not null;
+        perform pg_sleep(0.001);
+    end loop;
+    perform hudhud.cancel(job_id => id, actor => 'chaos') from unnest(job_ids) id;
+    return coalesce(cardinality(job_ids), 0);
+end $$;
