@@ -25,11 +25,14 @@ cross join lateral (
            and event.xid >= pg_snapshot_xmax(place.from_snapshot) and event.position > subscription.start_position
          limit %(count_max)s)
         union all
-        (select event.id from hudhud.event
+        (select opened.id
+         from pg_snapshot_xip(place.from_snapshot) transaction(xid)
+         cross join lateral (
+             select event.id from hudhud.event
+             where event.type = subscription.event_type and event.epoch = place.epoch
+               and event.xid = transaction.xid and event.position > subscription.start_position
+             offset 0) opened
          where place.to_snapshot is null
-           and event.type = subscription.event_type and event.epoch = place.epoch
-           and event.xid = any (array(select pg_snapshot_xip(place.from_snapshot)))
-           and event.position > subscription.start_position
          limit %(count_max)s)
         union all
         (select event.id from hudhud.event

@@ -24,10 +24,11 @@ begin
                    select from hudhud.event e
                    where e.type = s.event_type and e.epoch = c.epoch and e.xid >= pg_snapshot_xmax(c.from_snapshot)
                      and e.position > s.start_position)
+               -- Each by itself: before PostgreSQL 17 a plan for = any (…) may read all events of the type.
                or exists (
-                   select from hudhud.event e
-                   where e.type = s.event_type and e.epoch = c.epoch
-                     and e.xid = any (array(select pg_snapshot_xip(c.from_snapshot)))
-                     and e.position > s.start_position))
+                   select from pg_snapshot_xip(c.from_snapshot) opened(xid), lateral (
+                       select from hudhud.event e
+                       where e.type = s.event_type and e.epoch = c.epoch and e.xid = opened.xid
+                         and e.position > s.start_position offset 0) e))
         order by c.moved_at, s.name);
 end $$;

@@ -12,8 +12,6 @@ language plpgsql stable
 set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off set jit = off
 set plan_cache_mode = force_generic_plan as $$
 #variable_conflict use_column
-declare
-    opened_xids xid8[];
 begin
     if is_walk then
         return query
@@ -29,7 +27,6 @@ begin
             order by e.position limit max_events) p;
         return;
     end if;
-    opened_xids := array(select pg_snapshot_xip(from_snapshot));
     return query
     select p.position, p.version, p.tenant_id, p.correlation_id, p.traceparent, hudhud.event_document(
         p.id, p.type, p.version, p.tenant_id, p.aggregate_type, p.aggregate_id, p.sequence, p.position, p.occurred_at,
@@ -41,9 +38,11 @@ begin
               and e.xid >= pg_snapshot_xmax(from_snapshot) and e.xid < pg_snapshot_xmax(to_snapshot)
               and pg_visible_in_snapshot(e.xid, to_snapshot)
             union all
-            select e.* from hudhud.event e
-            where e.type = pick_events.event_type and e.epoch = pick_events.epoch
-              and e.xid = any (opened_xids) and pg_visible_in_snapshot(e.xid, to_snapshot)
+            -- Each by itself, as in due_subscriptions.
+            select opened.* from pg_snapshot_xip(from_snapshot) x(xid), lateral (
+                select e.* from hudhud.event e
+                where e.type = pick_events.event_type and e.epoch = pick_events.epoch and e.xid = x.xid
+                  and pg_visible_in_snapshot(e.xid, to_snapshot) offset 0) opened
         ) f
         where f.position > after
         order by f.position limit max_events) p;

@@ -18,9 +18,10 @@ begin
             where e.type = asked.event_type and e.epoch = mark.epoch and e.xid >= pg_snapshot_xmax(mark.from_snapshot)
               and e.id >= lowest and e.id < beyond
             union all
-            select e.position, e.epoch, e.xid from hudhud.event e
-            where e.type = asked.event_type and e.epoch = mark.epoch
-              and e.xid = any (array(select pg_snapshot_xip(mark.from_snapshot))) and e.id >= lowest and e.id < beyond
+            select opened.* from pg_snapshot_xip(mark.from_snapshot) x(xid), lateral (
+                select e.position, e.epoch, e.xid from hudhud.event e
+                where e.type = asked.event_type and e.epoch = mark.epoch and e.xid = x.xid
+                  and e.id >= lowest and e.id < beyond offset 0) opened
             union all
             select e.position, e.epoch, e.xid from hudhud.event e
             where e.type = asked.event_type and e.epoch > mark.epoch and e.id >= lowest and e.id < beyond
