@@ -19,8 +19,18 @@ from hudhud.worker.relay_watch import RelayWatch
 from hudhud.worker.worker import Addresses, Worker
 from tests.support.application import working
 from tests.support.children import enqueue_and_publish
-from tests.support.events import NAME, TYPE, make_day, publish, publish_on, relay_all, subscribe
+from tests.support.events import (
+    NAME,
+    TYPE,
+    make_day,
+    numbers,
+    publish,
+    publish_on,
+    relay_all,
+    subscribe,
+)
 from tests.support.jobs import Jobs, watching
+from tests.support.proxy import proxy
 from tests.support.verbs import Verbs
 from tests.support.wait import auntil
 
@@ -29,6 +39,7 @@ if TYPE_CHECKING:
 
     from hudhud.domain.event import Event
     from hudhud.worker.context import Context
+    from tests.support.proxy import Cut
     from tests.support.server import Server
     from tests.support.told import Told
 
@@ -330,6 +341,22 @@ async def test_a_relay_whose_connection_is_cut_goes_on(
             await auntil(lambda: cut(direct) and told.of("service.crashed"))
             publish(verbs, 1)
             await auntil(lambda: relay.routed == 1)
+
+
+@pytest.mark.parametrize("cut_at", ["request", "reply"])
+async def test_a_relay_that_never_hears_whether_its_step_was_committed_repeats_nothing(
+    database: str, server: Server, verbs: Verbs, *, cut_at: Cut
+) -> None:
+    """A50, both branches: the step was not done and is done again; or it was, and stands."""
+    subscribe(verbs)
+    publish(verbs, 1)
+    async with proxy(server, database) as between:
+        between.arm("hudhud.relay(", cut=cut_at)
+        async with relaying(between.url, poll_seconds_max=0.01):
+            await auntil(lambda: between.cuts)
+            publish(verbs, 2)
+            await auntil(lambda: numbers(verbs) == [1, 2])
+    assert verbs.value("select routed from hudhud.subscription_cursor") == 2
 
 
 def cut(direct: psycopg.Connection[Any]) -> bool:
