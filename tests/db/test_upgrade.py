@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.support.events import NAME, declare, publish, relay_all, subscribe
 from tests.support.verbs import WORKER, end
 from tests.support.wait import until
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 TABLES = (
     *("job", "job_kept", "outcome", "outcome_kept", "ready", "scheduled", "waiting", "lease"),
+    *("event", "event_aggregate", "event_type", "subscription", "subscription_cursor"),
+    *("database_epoch", "relay_state"),
     *("idempotency", "job_type", "worker", "queue", "setting", "cancel_request", "audit"),
 )
 
@@ -50,15 +53,40 @@ def use_every_verb(db: Verbs) -> None:
     db.enqueue(idempotency_key="k", on_conflict="return_existing")
 
 
+def use_every_verb_of_events(db: Verbs) -> None:
+    """Publish, route and keep house for one subscription."""
+    declare(db, schema={"required": {"n": "integer"}})
+    subscribe(db)
+    for n in range(3):
+        publish(db, n, aggregate_type="order", aggregate_id="A")
+    assert relay_all(db, max_events=2) == 3
+    db.call("see_subscriptions", names=[NAME])
+    db.answer("change_subscription", subscription=NAME, state="paused", actor="ann")
+    db.call("relay_stalls")
+    db.answer("silent_subscriptions")
+    db.value("select hudhud.mark_relay(1)")
+    db.call(
+        "release_event_day", day=db.value("select (clock_timestamp() at time zone 'UTC')::date")
+    )
+    db.connection.execute("update hudhud.database_epoch set identity = '7:7'")
+    db.answer("rebase", actor="ann", reason="a test")
+    db.answer("change_subscription", subscription=NAME, state="active", actor="ann")
+    publish(db, 3)
+    assert relay_all(db) == 1
+
+
 def test_a_session_goes_on_when_a_migration_adds_columns(own: Sessions) -> None:
     """A39: no statement of ours depends on how many columns a table has."""
     worker, migration = own.open(), own.open()
     for _ in range(7):
         with worker.connection.transaction(force_rollback=True):
             use_every_verb(worker)
+        use_every_verb_of_events(worker)  # it commits: what is not is not routed
+        worker.empty()
     for table in TABLES:
         migration.connection.execute(f"alter table hudhud.{table} add column added_later text")
     use_every_verb(worker)
+    use_every_verb_of_events(worker)
     worker.empty()
     use_every_verb(own.open())
 
