@@ -318,6 +318,7 @@ async def test_who_holds_events_up_is_told_once_with_a_name(
         slow.rollback()
     (stall,) = told.of("relay.stalled")
     assert (stall["kind"], stall["pid"], stall["role"]) == ("publisher", pid, "hudhud")
+    assert str(stall["error"]).startswith(f"session {pid} (")
 
 
 async def test_a_subscription_that_has_gone_silent_is_told_and_ours_never_are(
@@ -329,7 +330,7 @@ async def test_a_subscription_that_has_gone_silent_is_told_and_ours_never_are(
     watch = RelayWatch([NAME], look_seconds=0, seen_seconds=0)
     async with relaying(database, poll_seconds_max=0.01, watch=watch):
         await auntil(lambda: told.of("subscription.silent"))
-    assert told.of("subscription.silent") == [{"subscription": "gone"}]
+    assert [one["subscription"] for one in told.of("subscription.silent")] == ["gone"]
 
 
 async def test_a_relay_whose_connection_is_cut_goes_on(

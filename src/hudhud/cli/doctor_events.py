@@ -38,7 +38,7 @@ def look(
     else:
         yield _waiting(subscriptions)
     for stall in stalls:
-        yield Finding(Verdict.WRONG, "events", f"{_said(stall)}. End it, or find out what it does.")
+        yield Finding(Verdict.WRONG, "events", f"{stall}. End it, or find out what it does.")
     yield from _gone(subscriptions)
 
 
@@ -59,16 +59,6 @@ def _waiting(subscriptions: Sequence[Row]) -> Finding:
         "Start a worker; if one runs, look in its log for relay, and at: hudhud events stalls",
         is_fine=not late,
     )
-
-
-def _said(stall: Stall) -> str:
-    who = f"session {stall.pid}" if stall.pid else "the prepared transaction"
-    what = (
-        f"holds subscription {stall.subscription}"
-        if stall.subscription
-        else "published and has not ended"
-    )
-    return f"{who} ({stall.application}, role {stall.role}) {what} for {stall.seconds:.0f} s"
 
 
 def _gone(subscriptions: Sequence[Row]) -> Iterator[Finding]:

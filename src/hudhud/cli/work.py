@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from hudhud.config import Config
 
-QUIET = frozenset({"run.finished"})
+QUIET = frozenset({"run.finished", "relay.routed"})
 """Events that come with every batch; counted, not logged."""
 STOPPING = "stopping: what runs may go on for %g s; a second signal interrupts it now"
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+from typing_extensions import override
+
 from hudhud.domain import payload
 from hudhud.domain.event import EVENT_BYTES_MAX, Published, check
 from hudhud.domain.plain import json_text
@@ -39,6 +41,16 @@ class Stall(NamedTuple):
     state: str
     since: datetime
     seconds: float
+
+    @override
+    def __str__(self) -> str:
+        who = f"session {self.pid}" if self.pid else "the prepared transaction"
+        what = (
+            f"holds subscription {self.subscription}"
+            if self.subscription
+            else "published and has not ended"
+        )
+        return f"{who} ({self.application}, role {self.role}) {what} for {self.seconds:.0f} s"
 
 
 class Released(NamedTuple):

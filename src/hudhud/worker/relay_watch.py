@@ -18,6 +18,10 @@ LOOK_SECONDS: Final = 10.0
 SEEN_SECONDS: Final = 300.0
 STALL_SECONDS: Final = 60.0
 TOLD_MAX: Final = 10_000
+SILENT: Final = (
+    "No worker has announced it for days: nothing is routed or kept for it. Start one that has its"
+    " handler, or run `hudhud events stop`."
+)
 
 
 class RelayWatch:
@@ -58,10 +62,12 @@ class RelayWatch:
             await link.run(events.see_subscriptions(self._subscriptions))
         for stall in await link.run(events.relay_stalls(self._stall_seconds)):
             if self._is_news("stall", stall.pid or stall.application, stall.since):
-                emit("relay.stalled", **stall._asdict())
+                emit(
+                    "relay.stalled", **stall._asdict(), error=f"{stall}; see `hudhud events stalls`"
+                )
         for name in await link.run(events.silent_subscriptions()):
             if self._is_news("silent", name, None):
-                emit("subscription.silent", subscription=name)
+                emit("subscription.silent", subscription=name, error=SILENT)
 
     def _is_news(self, kind: str, of: str | int | None, since: datetime | None) -> bool:
         """Whether it has not been told yet; what was told is forgotten when it is very much."""
