@@ -20,6 +20,8 @@ from bench.engine import (
     memory,
     peers,
     pickup,
+    publish,
+    relay,
     report,
     soak,
     transaction,
@@ -48,6 +50,8 @@ ENGINE: Final[Mapping[str, Measure]] = MappingProxyType(
         "memory": memory.measure,
         "handler": handler.measure,
         "effect": effect.measure,
+        "publish": publish.measure,
+        "relay": relay.measure,
         "history": history.measure,
     }
 )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import psycopg
 
+from bench.engine import business
 from bench.engine.board import VARIABLE, Board
 from hudhud.hudhud import Hudhud
 
@@ -21,12 +22,6 @@ if TYPE_CHECKING:
 
     from hudhud.worker.context import Context
 
-BUSINESS: Final = b"insert into public.business (note) values (%s)"
-MAKE_BUSINESS: Final = b"""
-create table public.business (
-    id bigint generated always as identity primary key,
-    at timestamptz not null default now(),
-    note text not null)"""
 INTEND: Final = b"insert into public.intention (mark) values (%s)"
 CLOSE: Final = b"update public.intention set result = %s where mark = %s"
 MAKE_INTENTION: Final = b"create table public.intention (mark bigint primary key, result text)"
@@ -79,7 +74,7 @@ async def write(
     """Write one row of the business, and the job's success with it."""
     hit()
     async with ctx.transaction() as connection:
-        await connection.execute(BUSINESS, (user,))
+        await connection.execute(business.INSERT, (user,))
 
 
 @app.handler("effect")

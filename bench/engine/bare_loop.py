@@ -16,7 +16,7 @@ import time
 import psycopg
 import uvloop
 
-from bench.engine.acting import BUSINESS
+from bench.engine import business
 from bench.engine.board import tell
 
 
@@ -24,7 +24,7 @@ async def transact(connection: psycopg.AsyncConnection, amount: int) -> None:
     """Do transactions on one connection, one after another."""
     for number in range(amount):
         async with connection.transaction():
-            await connection.execute(BUSINESS, (f"user-{number}",))
+            await connection.execute(business.INSERT, (f"user-{number}",))
 
 
 async def loop(dsn: str, *, connections: int, amount: int) -> dict[str, float]:

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Final
 
-from bench.engine import jobs
-from bench.engine.acting import MAKE_BUSINESS
+from bench.engine import business, jobs
 from bench.engine.measurement import Control, Target, middle
 from bench.engine.process import module, worker
 
@@ -50,7 +49,7 @@ def measure(server: Server, size: Size, say: Callable[[str], None]) -> Iterator[
             for side, found in sides:
                 with server.database() as database:
                     with database.connect() as connection:
-                        connection.execute(MAKE_BUSINESS)
+                        connection.execute(business.MAKE)
                     found.append(side(database, amount, connections))
                     check(database, amount)
                 words = f"{connections} at once, {side.__name__}: {found[-1].rate:,.0f}/s"

@@ -83,7 +83,12 @@ class Process:
 
 
 def worker(
-    dsn: str, *, concurrency: int, application: str = "app", connections: int | None = None
+    dsn: str,
+    *,
+    concurrency: int,
+    application: str = "app",
+    connections: int | None = None,
+    queues: str | None = None,
 ) -> AbstractContextManager[Process]:
     """Run `hudhud worker` as a user would.
 
@@ -92,8 +97,10 @@ def worker(
         concurrency: Runs at once.
         application: The module of this package that has it.
         connections: For `ctx.transaction()`, at once; None for as many as there are by default.
+        queues: That it serves; None for those of its handlers.
     """
     words = ["worker", f"bench.engine.{application}:app", "--concurrency", str(concurrency)]
+    words += [] if queues is None else ["--queues", queues]
     settings = {} if connections is None else {"HUDHUD_WORKER_CONNECTIONS": str(connections)}
     return running("worker", dsn, ["-c", _COMMAND_LINE, *words], settings=settings)
 

@@ -32,6 +32,20 @@ _READIES: Final = """
 insert into hudhud.ready (job_id, run, shard, line, lane, attempt, crashes, queue, tenant_id)
 select id, 1, 0, 2, 2, 0, 0, %s, %s from unnest(%s::uuid[]) id"""
 
+_AGGREGATE: Final = """
+insert into hudhud.event_aggregate as a (tenant_id, aggregate_type, aggregate_id, shard, sequence)
+values (%s, %s, %s, 0, 1)
+on conflict on constraint event_aggregate_pkey do update set sequence = a.sequence + 1
+returning a.sequence"""
+_EVENT: Final = """
+insert into hudhud.event (
+    id, shard, version, epoch, position, xid, sequence, occurred_at, type, tenant_id,
+    aggregate_type, aggregate_id, correlation_id, payload)
+select id, 0, 1, 0, nextval('hudhud.event_position'), pg_current_xact_id(), %s, clock_timestamp(),
+       %s, %s, %s, %s, id::text, %s::jsonb
+from uuidv7() id
+returning id"""
+
 TENANT: Final = "default"
 QUEUE: Final = "default"
 
@@ -48,6 +62,28 @@ def enqueue(
         connection.execute(_KEY.encode(), (TENANT, type_, key, job_id))
     connection.execute(_READY.encode(), (job_id, QUEUE, TENANT))
     return job_id
+
+
+def publish(
+    connection: Connection,
+    type_: str,
+    payload: dict[str, object],
+    *,
+    aggregate: tuple[str, str] | None = None,
+) -> UUID:
+    """Write the rows of one event in the caller's transaction; return its id."""
+    sequence: int | None = None
+    if aggregate is not None:
+        row = connection.execute(_AGGREGATE.encode(), (TENANT, *aggregate)).fetchone()
+        assert row is not None
+        sequence = row[0]
+    about = aggregate or (None, None)
+    row = connection.execute(
+        _EVENT.encode(), (sequence, type_, TENANT, *about, json.dumps(payload))
+    ).fetchone()
+    assert row is not None
+    event_id: UUID = row[0]
+    return event_id
 
 
 def enqueue_many(connection: Connection, type_: str, documents: Sequence[str]) -> list[UUID]:

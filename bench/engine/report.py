@@ -30,7 +30,7 @@ SECTIONS: Final = (
     ),
     ("Under load that does not end", ("fed", "fed_old_snapshot", "history", "soak_")),
     ("Enqueue", ("transaction_", "bulk_", "beside_")),
-    ("Handlers that write, effects and events", ("handler_", "effect_", "publish_", "relay")),
+    ("Handlers that write, effects and events", ("handler_", "effect_", "publish_", "relay_")),
     ("When idle", ("pickup_p50", "pickup_p99", "memory_")),
 )
 HEAD: Final = """# Performance
@@ -49,6 +49,15 @@ every payload is checked.
 of its samples; *ratio* is the median of the rounds' ratios; the range is the least and the most, in
 charts without the outer tenths.
 """
+# Charts of ratios: name, title, and how the names of the rows in them begin.
+RATIOS: Final = (
+    ("enqueue", "Enqueue against raw SQL", ("trans", "bulk")),
+    (
+        "writing",
+        "Handlers that write, publish and relay against raw SQL",
+        ("handler", "pub", "rel"),
+    ),
+)
 # What a chart shows as the range: all but a tenth at each end, all of fewer than ten.
 LOW: Final = 0.1
 HIGH: Final = 0.9
@@ -188,9 +197,14 @@ def drawings(found: Documents) -> Iterator[tuple[str, str]]:
             for name, bench in (("nothing else open", "fed"), ("old snapshot", "fed_old_snapshot"))
         }
         yield "fed", charts.lines("Fed while it drains", "jobs/s", series, across="seconds")
-    ratios = [_ratio(row) for bench, row in found.items() if bench.startswith(("trans", "bulk"))]
-    if ratios:
-        yield "enqueue", charts.bars("Enqueue against raw SQL", "ratio", ratios, mark=1)
+    for name, title, begins in RATIOS:
+        rows = [
+            _ratio(row)
+            for bench, row in found.items()
+            if bench.startswith(begins) and row["ratio_to"] is not None
+        ]
+        if rows:
+            yield name, charts.bars(title, "ratio", rows, mark=1)
     if "history" in found:
         rows = [_bar("with history", found["history"]["samples"]), _other(found["history"])]
         yield "history", charts.bars("Drain beside a full history", "jobs/s", rows)

@@ -29,6 +29,7 @@ class Size:
         connections: How many transactions at once.
         handler_jobs: That write a row each.
         effects: That are timed, one after another.
+        relay_events: That a relay finds when it starts.
         backlog_jobs: That a worker has while its memory is looked at.
         history_jobs: Finished jobs in the history that a drain is measured with.
         soak_seconds: How long the steady load of a soak lasts.
@@ -48,6 +49,7 @@ class Size:
     connections: tuple[int, ...]
     handler_jobs: int
     effects: int
+    relay_events: int
     backlog_jobs: int
     history_jobs: int
     soak_seconds: float
@@ -70,6 +72,7 @@ SIZES: Final[Mapping[str, Size]] = MappingProxyType(
             connections=(4, 8),
             handler_jobs=4_000,
             effects=200,
+            relay_events=20_000,
             backlog_jobs=100_000,
             history_jobs=1_000_000,
             soak_seconds=60,
@@ -89,6 +92,7 @@ SIZES: Final[Mapping[str, Size]] = MappingProxyType(
             connections=(4, 8),
             handler_jobs=20_000,
             effects=1_000,
+            relay_events=200_000,
             backlog_jobs=100_000,
             history_jobs=10_000_000,
             soak_seconds=600,
@@ -108,6 +112,7 @@ SIZES: Final[Mapping[str, Size]] = MappingProxyType(
             connections=(4, 8),
             handler_jobs=20_000,
             effects=1_000,
+            relay_events=200_000,
             backlog_jobs=100_000,
             history_jobs=10_000_000,
             soak_seconds=7_200,

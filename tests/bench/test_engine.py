@@ -31,6 +31,7 @@ TINY = Size(
     connections=(2,),
     handler_jobs=400,
     effects=3,
+    relay_events=2_500,
     backlog_jobs=2_000,
     history_jobs=440,
     soak_seconds=5,
@@ -60,7 +61,7 @@ def test_a_bench_gives_figures_that_say_what_they_are(name: str, measured: Serve
         assert set(document) == FIELDS
         value = float(str(document["value"]))
         # A handler may start before the client that enqueued is given the processor again.
-        assert value > 0 or (name == "pickup" and isfinite(value))
+        assert value > 0 or (name in {"pickup", "publish"} and isfinite(value))
         assert (document["met"] is None) == (document["target"] is None)
 
 

@@ -100,6 +100,8 @@ def rows() -> dict[str, results.Document]:
             detail=series,
         ),
         middle("transaction_1", "transactions/s", [9, 9, 9], against=low, target=floor),
+        middle("handler_4", "jobs/s", [6, 6, 6], against=low, target=Target("ratio", ">=", 0.6)),
+        middle("publish_p99", "ms", [20], target=Target("value", "<=", 50)),
         middle("history", "jobs/s", [9], against=Control("no history", [9])),
         middle("pickup_p50_peers", "ms", [1], detail={"hudhud": [1], "graphile": [2]}),
         middle("a_later_row", "ms", [1], target=Target("value", "<=", 2)),
@@ -125,7 +127,7 @@ def test_every_chart_that_the_page_names_is_there(tmp_path: Path) -> None:
     charts = {path.name for path in (tmp_path / "charts").iterdir()}
     assert charts == {
         *("drain.svg", "drain_peers.svg", "fed.svg"),
-        *("enqueue.svg", "history.svg", "pickup_p50.svg"),
+        *("enqueue.svg", "history.svg", "pickup_p50.svg", "writing.svg"),
     }
     for chart in charts:
         assert f"charts/{chart}" in page
