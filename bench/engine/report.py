@@ -51,12 +51,8 @@ charts without the outer tenths.
 """
 # Charts of ratios: name, title, and how the names of the rows in them begin.
 RATIOS: Final = (
-    ("enqueue", "Enqueue against raw SQL", ("trans", "bulk")),
-    (
-        "writing",
-        "Handlers that write, publish and relay against raw SQL",
-        ("handler", "pub", "rel"),
-    ),
+    ("enqueue", "Enqueue against raw SQL", ("transaction_", "bulk_")),
+    ("writing", "Handlers and events against raw SQL", ("handler_", "publish_", "relay_")),
 )
 # What a chart shows as the range: all but a tenth at each end, all of fewer than ten.
 LOW: Final = 0.1
@@ -197,14 +193,7 @@ def drawings(found: Documents) -> Iterator[tuple[str, str]]:
             for name, bench in (("nothing else open", "fed"), ("old snapshot", "fed_old_snapshot"))
         }
         yield "fed", charts.lines("Fed while it drains", "jobs/s", series, across="seconds")
-    for name, title, begins in RATIOS:
-        rows = [
-            _ratio(row)
-            for bench, row in found.items()
-            if bench.startswith(begins) and row["ratio_to"] is not None
-        ]
-        if rows:
-            yield name, charts.bars(title, "ratio", rows, mark=1)
+    yield from ratios(found)
     if "history" in found:
         rows = [_bar("with history", found["history"]["samples"]), _other(found["history"])]
         yield "history", charts.bars("Drain beside a full history", "jobs/s", rows)
@@ -215,6 +204,18 @@ def drawings(found: Documents) -> Iterator[tuple[str, str]]:
                 _bar(name, samples, is_ours=name == "hudhud") for name, samples in detail.items()
             ]
             yield f"pickup_{share}", charts.bars(f"Idle pick-up, {share}", "ms", rows)
+
+
+def ratios(found: Documents) -> Iterator[tuple[str, str]]:
+    """Return the charts of what stands beside raw SQL."""
+    for name, title, begins in RATIOS:
+        rows = [
+            _ratio(row)
+            for bench, row in found.items()
+            if bench.startswith(begins) and row["ratio_to"] is not None
+        ]
+        if rows:
+            yield name, charts.bars(title, "ratio", rows, mark=1)
 
 
 def _bar(label: str, samples: object, *, is_ours: bool = True) -> Bar:
