@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import uuid
 from datetime import timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -99,7 +100,7 @@ def test_replace_refuses_a_job_of_whose_effect_nobody_knows(db: Verbs) -> None:
     effect = {"tenant_id": "default", "key": "e", "name": "pay", "provider": "bank"}
     asked = {"reconcile": "queryable", "fingerprint": "f", "send_seconds": 1, "settle_seconds": 1}
     lease = {"lease_id": claim.lease_id, "place": 1, "root_id": old.id}
-    intended = db.answer("intend", **lease, **effect, **asked)
+    intended = db.answer("intend", token=uuid.uuid4(), **lease, **effect, **asked)
     db.end(claim, "retry", delay_seconds=60)
     with db.refused("HH003", str(old.id), "cannot be replaced"):
         keyed(db, on_conflict="replace")
