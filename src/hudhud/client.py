@@ -53,6 +53,13 @@ class Client:
         """Write an event: it happened if the transaction commits; see `store.events.publish`."""
         return run(connection, events.publish(followed_by_event(new_event), notify=notify))
 
+    def publish_many(
+        self, connection: object, new_events: Iterable[NewEvent], *, notify: bool = True
+    ) -> list[Published]:
+        """Write many events in one statement; one result per event, in order."""
+        call = events.publish_many(map(followed_by_event, new_events), notify=notify)
+        return run(connection, call)
+
     def take_in(
         self, connection: object, consumer: str, event_id: UUID, *, tenant_id: str = "default"
     ) -> bool:
@@ -150,6 +157,13 @@ class AsyncClient:
     ) -> Published:
         """Write an event: it happened if the transaction commits; see `store.events.publish`."""
         return await arun(connection, events.publish(followed_by_event(new_event), notify=notify))
+
+    async def publish_many(
+        self, connection: object, new_events: Iterable[NewEvent], *, notify: bool = True
+    ) -> list[Published]:
+        """Write many events in one statement; one result per event, in order."""
+        call = events.publish_many(map(followed_by_event, new_events), notify=notify)
+        return await arun(connection, call)
 
     async def take_in(
         self, connection: object, consumer: str, event_id: UUID, *, tenant_id: str = "default"

@@ -102,6 +102,8 @@ async def test_the_asynchronous_client_does_the_same(shared_database: str) -> No
         assert found.status is Status.PENDING
         published = await client.publish(connection, NewEvent("order.paid", {"n": 1}))
         assert (published.id.version, published.sequence) == (7, None)
+        many = [NewEvent("order.paid", {"n": n}, aggregate=("order", "7")) for n in range(3)]
+        assert [one.sequence for one in await client.publish_many(connection, many)] == [1, 2, 3]
         taken = [await client.take_in(connection, "billing", made.id) for _ in range(2)]
         assert taken == [True, False]
         assert await client.cancel(connection, made.id, actor="op") == "cancelled"

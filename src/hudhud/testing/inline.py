@@ -142,6 +142,14 @@ class _Client(Client):
         self._watch(connection)
         return published
 
+    @override
+    def publish_many(
+        self, connection: object, new_events: Iterable[NewEvent], *, notify: bool = True
+    ) -> list[Published]:
+        published = super().publish_many(connection, new_events, notify=notify)
+        self._watch(connection)
+        return published
+
     def _watch(self, connection: object) -> None:
         if not _is_draining.get():
             self._commits.watch(connection)
@@ -174,6 +182,14 @@ class _AsyncClient(AsyncClient):
         self, connection: object, new_event: NewEvent, *, notify: bool = True
     ) -> Published:
         published = await super().publish(connection, new_event, notify=notify)
+        await self._watch(connection)
+        return published
+
+    @override
+    async def publish_many(
+        self, connection: object, new_events: Iterable[NewEvent], *, notify: bool = True
+    ) -> list[Published]:
+        published = await super().publish_many(connection, new_events, notify=notify)
         await self._watch(connection)
         return published
 
