@@ -96,9 +96,9 @@ select tenant_id, 'enqueue', type, idempotency_key, 0, id, created_at from hudhu
 
 insert into hudhud.effect (
     id, tenant_id, key, shard, name, provider, reconcile, fingerprint, root_id, job_id, run, state,
-    sends, send_before, reconcile_after, created_at, updated_at)
-select id, tenant_id, id || ':pay', 0, 'pay', 'bank', 'none', 'f', id, id, 1, 'done', 1, created_at,
-       created_at, created_at, created_at
+    sends, token, send_before, reconcile_after, created_at, updated_at)
+select id, tenant_id, id || ':pay', 0, 'pay', 'bank', 'none', 'f', id, id, 1, 'done', 1, id,
+       created_at, created_at, created_at, created_at
 from hudhud.job;
 
 -- Five in seven have ended, after a retry each; one is ready, mixed over the days; one scheduled.
