@@ -67,11 +67,14 @@ lock: venv ## requirements/dev.txt anew from pyproject.toml
 	--generate-hashes --no-emit-index-url --custom-compile-command 'make lock' \
 	--output-file requirements/dev.txt pyproject.toml
 
-.PHONY: chaos-short chaos bench-short bench soak
-chaos-short: venv ## 100 kills; nothing lost, nothing doubled
-	@$(BIN)/hudhud chaos --kills 100 --seed 1 --json
-chaos: venv ## 2,000 kills
-	@$(BIN)/hudhud chaos --kills 2000 --seed 1 --json
+.PHONY: chaos-short chaos chaos-teeth bench-short bench soak
+chaos-short: venv ## 300 kills; nothing lost, nothing doubled
+	@$(BIN)/hudhud chaos --kills 300 --seed 1 --json
+chaos: venv ## 200,000 events through kills and a copy, then 5,000 kills
+	@$(BIN)/python -m bench.chaos.outbox --events 200000 --seed 1 --json
+	@$(BIN)/hudhud chaos --kills 5000 --seed 1 --json
+chaos-teeth: venv ## faults that are planted, each of which must be noticed
+	@$(BIN)/python -m bench.chaos.teeth --json
 bench-short: venv ## the benchmark's figures at a size of minutes
 	@$(BIN)/hudhud bench --size short --json
 bench: venv ## the benchmark as docs/performance.md reports it

@@ -15,7 +15,7 @@ from bench.chaos.run import run
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-SECONDS_PER_KILL: Final = 6.0
+SECONDS_PER_KILL: Final = 4.0
 SECONDS_MIN: Final = 120.0
 
 

@@ -12,6 +12,7 @@ import psycopg
 
 from bench.chaos import armed, query
 from bench.chaos.board import Field
+from bench.chaos.fleet import Role
 from bench.chaos.plan import Kind, Window
 from bench.chaos.points import POINTS, Action
 
@@ -59,6 +60,7 @@ class Tally:
     windows: Counter[Window] = field(default_factory=Counter["Window"])
     server_kills: int = 0
     api_kills: int = 0
+    relay_kills: int = 0
     stops: int = 0
     terminated_sessions: int = 0
     graceful_stops: int = 0
@@ -94,6 +96,7 @@ class Acts:
             Kind.KILL_WORKER: self._kill_workers,
             Kind.KILL_SERVER: self._kill_server,
             Kind.KILL_API: self._kill_api,
+            Kind.KILL_RELAY: self._kill_relay,
             Kind.FAIL: self._fail,
             Kind.FREEZE: self._freeze,
             Kind.TERMINATE: self._terminate,
@@ -137,14 +140,19 @@ class Acts:
         self.tally.kills_in_flight += query.finds(self._server.dsn, "held_work")
 
     def _kill_api(self, fault: Fault) -> None:
-        self._await(lambda: bool(self._fleet.apis), "the API does not come back")
-        victim = self._fleet.apis[fault.choice % len(self._fleet.apis)]
+        victim = self._one_of(Role.API, fault)
         is_met = _comes(lambda: bool(self._answers.requesting), WINDOW_SECONDS)
         self._fleet.kill(victim)
         self.tally.kills += 1
         self.tally.api_kills += 1
         self.tally.windows[fault.window] += is_met
         self.tally.kills_in_flight += is_met
+
+    def _kill_relay(self, fault: Fault) -> None:
+        """Kill one that only routes; what it is at holds no run, so it counts as no hit."""
+        self._fleet.kill(self._one_of(Role.RELAY, fault))
+        self.tally.kills += 1
+        self.tally.relay_kills += 1
 
     def _fail(self, fault: Fault) -> None:
         """Let a failpoint fail; another victim is told to when nobody comes by."""
@@ -159,7 +167,10 @@ class Acts:
     def _fail_in_worker(self, fault: Fault, choice: int) -> bool:
         assert fault.action is not None
         self._await_fleet()
-        member = self._fleet.ready[choice % len(self._fleet.ready)]
+        there = self._fleet.ready
+        if fault.point.startswith("relay."):
+            there = [*there, *self._fleet.those(Role.RELAY)]
+        member = there[choice % len(there)]
         slot, pid, worker_id = member.slot, member.pid, member.slot.worker_id
         before = slot[Field.FIRED]
         member.may_die = fault.action is Action.KILL
@@ -235,6 +246,11 @@ class Acts:
         ready = self._fleet.ready
         amount = min(fault.victims, len(ready))
         return [ready[(fault.choice + place) % len(ready)] for place in range(amount)]
+
+    def _one_of(self, role: Role, fault: Fault) -> Member:
+        self._await(lambda: bool(self._fleet.those(role)), f"no {role.name} comes back")
+        there = self._fleet.those(role)
+        return there[fault.choice % len(there)]
 
     def _await_fleet(self) -> None:
         # Half of the fleet at least: the others go on with what the victim leaves behind.

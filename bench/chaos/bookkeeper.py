@@ -71,6 +71,9 @@ class Bookkeeper:
             RuntimeError: It does not start.
         """
         self._journal = directory / JOURNAL
+        self._read_bytes = 0
+        self._acts: list[Act] = []
+        self._entries: dict[str, int] = {}
         habit = "dedups" if manners.dedups else "repeats"
         with (directory / "ledger.log").open("ab") as log:
             self._process = subprocess.Popen(
@@ -109,9 +112,18 @@ class Bookkeeper:
 
     def acts(self) -> list[Act]:
         """Return the journal, in its order."""
-        lines = self._journal.read_text("utf-8").splitlines()
-        return [Act(**said.pop("who"), **said) for said in map(json.loads, lines)]
+        with self._journal.open("rb") as file:
+            file.seek(self._read_bytes)
+            for line in file:
+                if not line.endswith(b"\n"):
+                    break  # it is just being written
+                self._read_bytes += len(line)
+                said = json.loads(line)
+                self._acts.append(Act(**said.pop("who"), **said))
+                self._entries.setdefault(said["key"], said["entry"])
+        return self._acts[:]
 
     def entry_of(self, key: str) -> int | None:
         """Return the first entry of a key; None when it was not acted upon."""
-        return next((act.entry for act in self.acts() if act.key == key), None)
+        self.acts()
+        return self._entries.get(key)

@@ -30,6 +30,14 @@ DEATH_SECONDS_MAX: Final = 20.0
 RESTART_SECONDS: Final = 0.1  # after a start that failed, because the database was away
 
 
+class Role(Enum):
+    """What a process is there for."""
+
+    WORKER = auto()
+    RELAY = auto()
+    API = auto()
+
+
 class State(Enum):
     """What we know of a worker, or did to it."""
 
@@ -83,7 +91,7 @@ class Member:
 
     number: int
     slot: Slot
-    is_api: bool = False
+    role: Role = Role.WORKER
     pid: int = 0
     state: State = State.ABSENT
     until: float = 0.0
@@ -113,9 +121,8 @@ class Fleet:
             births: Bears them; of one fleet at a time.
         """
         board = Board(place.directory / BOARD, place.slots)
-        ports = dict(place.api_ports)
         self.members = [
-            Member(number, board.slot(number), is_api=number in ports)
+            Member(number, board.slot(number), _role(place, number))
             for number in range(place.slots)
         ]
         self.freezes: list[Freeze] = []
@@ -133,17 +140,16 @@ class Fleet:
     @property
     def workers(self) -> list[Member]:
         """Those that are to run jobs."""
-        return [one for one in self.members if not one.is_api]
+        return [one for one in self.members if one.role is Role.WORKER]
 
     @property
     def ready(self) -> list[Member]:
         """Of the workers those that do, in their order."""
-        return [one for one in self.workers if one.state is State.READY]
+        return self.those(Role.WORKER)
 
-    @property
-    def apis(self) -> list[Member]:
-        """The API processes that serve, in their order."""
-        return [one for one in self.members if one.is_api and one.state is State.READY]
+    def those(self, role: Role) -> list[Member]:
+        """Return those of a role that are at work, in their order."""
+        return [one for one in self.members if one.role is role and one.state is State.READY]
 
     @property
     def is_whole(self) -> bool:
@@ -235,7 +241,7 @@ class Fleet:
         member.death = Death(slot.worker_id, slot.ends_runs)
         failed_to_start = member.state is State.STARTING and not slot[Field.READY]
         # The API's server ends as its signal says, once it has ended in order.
-        in_order = {0, -signal.SIGTERM} if member.is_api else {0}
+        in_order = {0, -signal.SIGTERM} if member.role is Role.API else {0}
         stopped_in_order = member.state is State.STOPPING and code in in_order
         was_killed = member.state is State.DYING or (member.may_die and code == -signal.SIGKILL)
         if not (failed_to_start or stopped_in_order or was_killed):
@@ -267,3 +273,9 @@ class Fleet:
                 member.state = State.DYING
             case _:
                 pass
+
+
+def _role(place: Place, number: int) -> Role:
+    if number in dict(place.api_ports):
+        return Role.API
+    return Role.RELAY if number in place.relays else Role.WORKER

@@ -26,7 +26,7 @@ class Options:
         kills: How many.
         seed: Of every random choice.
         seconds: After so many no further fault is begun.
-        workers, apis: Processes in the fleet.
+        workers, relays, apis: Processes in the fleet.
         directory: Where everything is kept; None for a temporary one.
         mix: How much of which fault.
         weights: How often each type of job comes.
@@ -45,6 +45,7 @@ class Options:
     seed: int
     seconds: float
     workers: int = 4
+    relays: int = 1
     apis: int = 2
     directory: Path | None = None
     mix: Mix = field(default_factory=Mix)

@@ -22,6 +22,7 @@ class Place:
         slots: How many processes have a slot on the board.
         ledger_port: Where the ledger serves.
         api_ports: Where the API processes serve, by their slots.
+        relays: Slots of workers without queues, which only route events.
         tooth: Name of a fault that is planted in these processes; "" for none.
     """
 
@@ -30,6 +31,7 @@ class Place:
     slots: int
     ledger_port: int = 0
     api_ports: tuple[tuple[int, int], ...] = ()
+    relays: tuple[int, ...] = ()
     tooth: str = ""
 
     def text(self) -> str:
@@ -41,6 +43,7 @@ class Place:
         """Read what `text` returned."""
         fields = json.loads(text)
         fields["directory"] = Path(fields["directory"])
+        fields["relays"] = tuple(fields["relays"])
         fields["api_ports"] = tuple((slot, port) for slot, port in fields["api_ports"])
         return cls(**fields)
 

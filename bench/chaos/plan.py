@@ -20,6 +20,7 @@ class Kind(StrEnum):
     KILL_WORKER = "kill_worker"
     KILL_SERVER = "kill_server"
     KILL_API = "kill_api"
+    KILL_RELAY = "kill_relay"  # a worker without queues
     FAIL = "fail"  # at a failpoint, in one of four ways; one of them is a kill
     FREEZE = "freeze"  # SIGSTOP until after the lease, then SIGCONT
     TERMINATE = "terminate"  # a session of a worker, by the server
@@ -44,7 +45,7 @@ class Window(StrEnum):
     REQUESTING = "requesting"  # somebody waits for an answer of the API
 
 
-KILLS: Final = frozenset({Kind.KILL_WORKER, Kind.KILL_SERVER, Kind.KILL_API})
+KILLS: Final = frozenset({Kind.KILL_WORKER, Kind.KILL_SERVER, Kind.KILL_API, Kind.KILL_RELAY})
 # Other faults come on top of the kills, so many per kill.
 BESIDE: Final[Mapping[Kind, float]] = {
     Kind.FREEZE: 0.08,
@@ -80,7 +81,7 @@ class Mix:
     """How much of everything there is in a plan.
 
     Attributes:
-        server_share, api_share: Of the kills.
+        server_share, api_share, relay_share: Of the kills.
         burst_share: Of the kills of workers, so many take two at once.
         beside: Of the other faults, so many per kill.
         rounds: How often each way to fail at each failpoint comes; None: by the number of kills.
@@ -98,6 +99,7 @@ class Mix:
 
     server_share: float = 0.06
     api_share: float = 0.04
+    relay_share: float = 0.03
     burst_share: float = 0.2
     beside: Mapping[Kind, float] = field(default_factory=lambda: BESIDE)
     rounds: int | None = None
@@ -175,6 +177,7 @@ class _Planner:
         for kind, share, windows in (
             (Kind.KILL_SERVER, mix.server_share, _OF_THE_SERVER),
             (Kind.KILL_API, mix.api_share, (Window.REQUESTING,)),
+            (Kind.KILL_RELAY, mix.relay_share, (Window.WORKING,)),
         ):
             for _ in range(_share(kills, share, least=1) if left > 1 and share else 0):
                 left -= 1

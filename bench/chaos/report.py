@@ -72,6 +72,7 @@ class Report:
             "windows": {window.value: amount for window, amount in sorted(tally.windows.items())},
             "server_kills": tally.server_kills,
             "api_kills": tally.api_kills,
+            "relay_kills": tally.relay_kills,
             "stops": tally.stops,
             "terminated_sessions": tally.terminated_sessions,
             "graceful_stops": tally.graceful_stops,

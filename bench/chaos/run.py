@@ -128,13 +128,15 @@ class _Run:
         director.wait(lambda: self._is_drained() or self._watch(), options.drain_seconds)
 
     def _place(self, dsn: str) -> Place:
-        workers, apis = self._options.workers, self._options.apis
+        options = self._options
+        first_api = options.workers + options.relays
         return Place(
             self._directory,
             dsn,
-            slots=workers + apis,
+            slots=first_api + options.apis,
             ledger_port=self._book.port,
-            api_ports=tuple(enumerate(_ports(apis), workers)),
+            api_ports=tuple(enumerate(_ports(options.apis), first_api)),
+            relays=tuple(range(options.workers, first_api)),
             tooth=self._options.tooth,
         )
 

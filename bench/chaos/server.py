@@ -27,15 +27,23 @@ class Server:
 
     Attributes:
         dsn: Of the role that owns the schema; it stays the same through every restart.
+        other_dsn: Of another database on the same server.
     """
 
-    def __init__(self, directory: Path) -> None:
-        """Make and start it, with hudhud's schema and the record's."""
+    def __init__(self, directory: Path, *, is_empty: bool = False) -> None:
+        """Make and start it, with hudhud's schema and the record's.
+
+        Args:
+            directory: Its own.
+            is_empty: Without any schema: something is to be restored into it.
+        """
         self._directory = directory
         self._embedded = Embedded.start(directory, settings=SETTINGS)
         self.dsn = self._embedded.dsn
-        migrate.apply(self.dsn)
-        query.install(self.dsn)
+        self.other_dsn = self._embedded.admin_dsn
+        if not is_empty:
+            migrate.apply(self.dsn)
+            query.install(self.dsn)
 
     def __enter__(self) -> Self:
         return self

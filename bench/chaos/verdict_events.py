@@ -29,15 +29,21 @@ def judge(answers: Answers, record: Record, acts: Sequence[Act]) -> list[Finding
         record: All that is judged of the database.
         acts: The ledger's journal.
     """
-    news = record.news
+    return [
+        *judge_routing(answers, record.news),
+        *_unfinished(record),
+        *_deliveries(record.news),
+        *_untold(record.news, acts),
+    ]
+
+
+def judge_routing(answers: Answers, news: News) -> list[Finding]:
+    """Return everything that must not be, as far as relays bring events."""
     facts = {fact.event_id: fact for fact in news.facts}
     return [
         *_lost(answers, news, facts),
         *_torn(answers, news, facts),
         *(found for name in SUBSCRIPTIONS for found in _routing(name, news)),
-        *_unfinished(record),
-        *_deliveries(news, facts),
-        *_untold(news, acts),
     ]
 
 
@@ -99,9 +105,9 @@ def _unfinished(record: Record) -> Iterator[Finding]:
             yield Finding(Breach.LOST, f"{one.subscription}'s job has no end", one.job_id)
 
 
-def _deliveries(news: News, facts: Mapping[UUID, Told]) -> Iterator[Finding]:
+def _deliveries(news: News) -> Iterator[Finding]:
     amounts = Counter(event_id for event_id, _, _, _ in news.deliveries)
-    for event_id in facts.keys() - amounts.keys():
+    for event_id in {event.event_id for event in news.published} - amounts.keys():
         yield Finding(Breach.EVENTS_LOST, f"{NOTE}'s handler did nothing about event {event_id}")
     for event_id, amount in amounts.items():
         for _ in range(amount - 1):

@@ -53,7 +53,7 @@ def work(place: Place, number: int, *, lease_seconds: int, life_line: int) -> No
     armed.obey(slot, teller.tell_fired)
     _show_statements(slot)
     config = WorkerConfig(
-        queues=WORKED_QUEUES,
+        queues=() if number in place.relays else WORKED_QUEUES,
         concurrency=16,
         threads=4,
         connections=4,

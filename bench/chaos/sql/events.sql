@@ -18,6 +18,14 @@ begin
     insert into chaos.fact values (event_id, number, aggregate, place);
 end $$;
 
+create function chaos.say_facts(event_ids uuid[], numbers bigint[], aggregates text[])
+returns void language plpgsql
+set search_path = pg_catalog, pg_temp as $$
+begin
+    perform chaos.say_fact(f.event_id, f.number, f.aggregate)
+    from unnest(event_ids, numbers, aggregates) with ordinality f(event_id, number, aggregate, n) order by f.n;
+end $$;
+
 -- What the relay made of it, in the order in which it did; only first runs, of the queue that subscriptions have.
 create table chaos.routed (seq bigint generated always as identity, job_id uuid not null);
 

@@ -14,7 +14,7 @@ from bench.chaos.teeth.tooth import STANDS_STILL, Edit, Tooth, expects
 
 _IN_DATABASE: Final = {task.EFFECT: 6, task.EFFECT_THREAD: 1, task.PLAIN: 2}
 _OUTSIDE: Final = {task.OUTSIDE: 6, task.OUTSIDE_THREAD: 1, task.EFFECT: 1}
-_NO_APIS: Final = {"apis": 0}
+_NO_APIS: Final = {"apis": 0, "relays": 0}
 # Leases that went with their workers are remembered, and found by whoever comes too late.
 _REMEMBER: Final = "create table hudhud.planted_lease (like hudhud.lease)"
 _REMEMBERED: Final = (
@@ -71,6 +71,7 @@ def _mix(beside: dict[Kind, float] | None = None, **fields: Any) -> Mix:  # noqa
     plain: dict[str, Any] = {
         "server_share": 0,
         "api_share": 0,
+        "relay_share": 0,
         "rounds": 0,
         "pause_seconds": (0.05, 0.3),
         "beside": beside or {},
@@ -240,14 +241,14 @@ _ALL: Final = (
         "the API answers when the work is done, and commits it a moment later",
         expects(Breach.LOST, Breach.EVENTS_LOST),
         patch=patches.answered_before_the_commit,
-        options={"kills": 8, "mix": _mix(api_share=0.9), "apis": 2},
+        options={"kills": 8, "mix": _mix(api_share=0.9), "apis": 2, "relays": 0},
     ),
     Tooth(
         "a request's key apart from its work",
         "the API keeps a request's key and answer in a transaction of their own",
         expects(Breach.TORN),
         patch=patches.key_apart_from_its_work,
-        options={"kills": 10, "mix": _mix(api_share=0.9), "apis": 2},
+        options={"kills": 10, "mix": _mix(api_share=0.9), "apis": 2, "relays": 0},
     ),
     Tooth(
         "key trusted before its winner commits",

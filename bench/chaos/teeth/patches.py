@@ -20,6 +20,7 @@ from hudhud.worker.effect import Effect
 from hudhud.worker.link import Link
 from hudhud.worker.mark import Mark
 from hudhud.worker.run import Run
+from hudhud.worker.sending import Sending
 from hudhud.worker.transaction import Transaction
 
 if TYPE_CHECKING:
@@ -33,20 +34,18 @@ LATER_SECONDS: Final = 0.3
 
 def intended_after_the_call() -> None:
     """Commit the intention of an effect only when its block is over."""
-    intend = Effect._entering  # noqa: SLF001 - broken from outside, on purpose
-    leave = Effect._leaving  # noqa: SLF001 - as above
+    intend, leave = Sending.entering, Sending.leaving
 
-    def entering(self: Effect[Any]) -> Generator[Any, Any, None]:
-        self._send_until = time.monotonic() + self._send_seconds
-        self._intended = Any  # type: ignore[assignment]
+    def entering(self: Sending) -> Generator[Any, Any, None]:
+        self.send_until = time.monotonic() + self._plan.send_seconds
         yield from ()
 
-    def leaving(self: Effect[Any], error: BaseException | None) -> Generator[Any, Any, None]:
+    def leaving(self: Sending, error: BaseException | None) -> Generator[Any, Any, None]:
         yield from intend(self)
         if not self.is_done:
             yield from leave(self, error)
 
-    _replace(Effect, _entering=entering, _leaving=leaving)
+    _replace(Sending, entering=entering, leaving=leaving)
 
 
 def sent_although_it_is_late() -> None:

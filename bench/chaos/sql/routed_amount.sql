@@ -1,0 +1,2 @@
+-- How many jobs relays have made of events.
+select count(*) from chaos.routed;
