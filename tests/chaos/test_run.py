@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
+from bench.chaos.finding import Breach
 from hudhud.embedded import find_server
 from tests.support.wait import until
 
@@ -53,9 +54,10 @@ def test_five_kills_and_every_promise_kept() -> None:
     assert told["kills_in_flight"] >= 4
     assert told["acknowledged"] > 100
     assert told["runs_lost"] > 0
-    broken = {name: told[name] for name in ("lost", "doubled", "stale_finishes", "overlaps")}
-    assert not any(broken.values()), err
+    assert not any(told[breach.value] for breach in Breach), err
     assert min(told["server_kills"], told["stops"], told["terminated_sessions"]) >= 1
+    assert min(told["effects"], told["acts"], told["events"], told["failpoints_hit"]) >= 1
+    assert told["events_routed"] == 2 * told["events"]
 
 
 def test_a_run_that_is_ended_leaves_nothing_behind(tmp_path: Path) -> None:
