@@ -254,6 +254,57 @@ async def test_a_handler_cannot_commit_or_roll_back_on_its_own(database: str, jo
         assert await jobs.rows("select job_id from written") == [(job,)]
 
 
+async def test_a_plain_function_cannot_commit_or_roll_back_on_its_own(
+    database: str, jobs: Jobs
+) -> None:
+    application = Application()
+
+    @application.handler("first")
+    def first(ctx: Context) -> None:
+        with ctx.transaction() as connection:
+            with pytest.raises(ProgrammingError):
+                connection.commit()
+            with pytest.raises(ProgrammingError):
+                connection.rollback()
+            connection.execute("insert into written values (%s)", (ctx.job_id,))
+
+    async with working(application, database):
+        job = await jobs.add("first")
+        assert await jobs.until_ended(job) == ["succeeded"]
+        assert await jobs.value(EFFECTS) == 1
+
+
+async def test_a_part_that_is_still_open_at_the_end_of_the_block_fails_the_run(
+    database: str, jobs: Jobs
+) -> None:
+    """And the connection that it was left open on is not handed to the next handler."""
+    application = Application()
+    parts: list[object] = []
+
+    @application.handler("first", max_attempts=1)
+    async def first(ctx: Context) -> None:
+        async with ctx.transaction() as connection:
+            await put(ctx, connection)
+            part = connection.transaction()
+            parts.append(part)
+            await part.__aenter__()
+
+    @application.handler("second")
+    async def second(ctx: Context) -> None:
+        async with ctx.transaction(
+            result={"quote": "'", "backslash": "\\", "fa": "سلام"}
+        ) as connection:
+            await put(ctx, connection)
+
+    async with working(application, database):
+        job = await jobs.add("first")
+        assert await jobs.until_ended(job) == ["dead"]
+        other = await jobs.add("second")
+        assert await jobs.until_ended(other) == ["succeeded"]
+        assert await jobs.result(other) == {"quote": "'", "backslash": "\\", "fa": "سلام"}
+        assert await jobs.value(EFFECTS) == 1
+
+
 async def test_a_commit_under_way_is_finished_though_the_handler_is_interrupted(
     database: str, jobs: Jobs, told: Told
 ) -> None:

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import psycopg
-from psycopg import AsyncConnection, Connection
 from psycopg.errors import ReadOnlySqlTransaction
-from psycopg.rows import TupleRow
 from psycopg_pool import AsyncConnectionPool, ConnectionPool
 from typing_extensions import override
 
@@ -20,6 +18,7 @@ from hudhud.errors import HudhudError
 from hudhud.store import runs
 from hudhud.telemetry import emit
 from hudhud.worker.connection import conninfo
+from hudhud.worker.lent import AsyncLent, Lent
 from hudhud.worker.link import Link
 from hudhud.worker.service import Service
 
@@ -89,8 +88,8 @@ class Desk(Service):
             "kwargs": {"autocommit": True, "prepare_threshold": None},
         }
         address = conninfo(url, "handler")
-        self._async_pool = AsyncConnectionPool[AsyncConnection[TupleRow]](address, **settings)
-        self._sync_pool = ConnectionPool[Connection[TupleRow]](address, **settings)
+        self._async_pool = AsyncConnectionPool(address, connection_class=AsyncLent, **settings)
+        self._sync_pool = ConnectionPool(address, connection_class=Lent, **settings)
 
     @override
     async def run(self) -> None:
@@ -112,17 +111,39 @@ class Desk(Service):
         await self._async_pool.close()
         await asyncio.to_thread(self._sync_pool.close)
 
-    async def async_pool(self) -> AsyncConnectionPool[AsyncConnection[TupleRow]]:
+    async def async_pool(self) -> AsyncConnectionPool[AsyncLent]:
         """Return the pool for handlers on the loop, open."""
         if self._async_pool.closed:
             await self._async_pool.open()
         return self._async_pool
 
-    def sync_pool(self) -> ConnectionPool[Connection[TupleRow]]:
+    def sync_pool(self) -> ConnectionPool[Lent]:
         """Return the pool for plain functions on their threads, open."""
         if self._sync_pool.closed:
             self._sync_pool.open()
         return self._sync_pool
+
+    async def alend(self) -> AsyncLent:
+        """Lend a connection for a transaction on the loop; `atake_back` is to follow."""
+        return await (await self.async_pool()).getconn()
+
+    async def atake_back(self, connection: AsyncLent, failure: BaseException | None) -> None:
+        """End what is open on a lent connection, and take it back; see `AsyncLent.end`."""
+        try:
+            await connection.end(failure)
+        finally:
+            await self._async_pool.putconn(connection)
+
+    def lend(self) -> Lent:
+        """As `alend`, for a plain function on its thread."""
+        return self.sync_pool().getconn()
+
+    def take_back(self, connection: Lent, failure: BaseException | None) -> None:
+        """As `atake_back`."""
+        try:
+            connection.end(failure)
+        finally:
+            self._sync_pool.putconn(connection)
 
     async def ask(self, call: Call[T]) -> tuple[T, bool]:
         """Run a call in a transaction of its own, on a connection of the pool.
@@ -173,12 +194,11 @@ class Desk(Service):
         """
         task = asyncio.ensure_future(work)
         try:
-            await asyncio.wait({task})
+            await asyncio.shield(task)
         except asyncio.CancelledError:
             task.add_done_callback(_tell_failure)
             await asyncio.wait({task})
             raise
-        task.result()
 
     def settled_elsewhere(self, run: Run) -> None:
         """Take note that a run's success is committed; may be called from any thread."""

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import time
-from contextlib import AsyncExitStack, ExitStack
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from psycopg import OperationalError
 from psycopg.errors import InFailedSqlTransaction, ReadOnlySqlTransaction
 from psycopg.pq import TransactionStatus
 
 from hudhud.domain.payload import RESULT_BYTES_MAX, dump_value
-from hudhud.drivers.base import arun
-from hudhud.drivers.base import run as run_call
 from hudhud.errors import LeaseLostError
 from hudhud.failpoint import reach
 from hudhud.store import runs
@@ -20,11 +17,9 @@ from hudhud.store import runs
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from psycopg import AsyncConnection, Connection
-    from psycopg.rows import TupleRow
-
     from hudhud.store.call import Call
     from hudhud.worker.desk import Desk
+    from hudhud.worker.lent import AsyncLent, Lent
     from hudhud.worker.run import Run
 
 
@@ -43,11 +38,9 @@ class Transaction:
         self._run = run
         self._desk = desk
         self._result = result
-        self._connection: AsyncConnection[TupleRow] | Connection[TupleRow] | None = None
-        self._async = AsyncExitStack()
-        self._sync = ExitStack()
+        self._connection: AsyncLent | Lent | None = None
 
-    async def __aenter__(self) -> AsyncConnection[TupleRow]:
+    async def __aenter__(self) -> AsyncLent:
         self._claim()
         try:
             return await self._aenter()
@@ -55,18 +48,15 @@ class Transaction:
             self._run.in_transaction = False
             raise
 
-    async def _aenter(self) -> AsyncConnection[TupleRow]:
-        async with AsyncExitStack() as stack:
-            pool = await self._desk.async_pool()
-            connection = await stack.enter_async_context(pool.connection())
-            await stack.enter_async_context(connection.transaction())
-            try:
-                is_ours = await arun(connection, self._call())
-            except ReadOnlySqlTransaction:
+    async def _aenter(self) -> AsyncLent:
+        connection = await self._desk.alend()
+        try:
+            self._begin(connection, is_ours=await connection.begin(self._call()))
+        except BaseException as error:
+            if isinstance(error, ReadOnlySqlTransaction):
                 await connection.close()  # a standby now: the pool is to find the primary
-                raise
-            self._begin(connection, is_ours=is_ours)
-            self._async = stack.pop_all()
+            await self._desk.atake_back(connection, error)
+            raise
         return connection
 
     async def __aexit__(
@@ -82,12 +72,12 @@ class Transaction:
 
     async def _aleave(self, failure: BaseException | None) -> None:
         try:
-            await self._async.__aexit__(*_details(failure))
+            await self._desk.atake_back(cast("AsyncLent", self._connection), failure)
         finally:
             self._run.in_transaction = False
         self._end(failure)
 
-    def __enter__(self) -> Connection[TupleRow]:
+    def __enter__(self) -> Lent:
         self._claim()
         try:
             return self._enter()
@@ -95,17 +85,15 @@ class Transaction:
             self._run.in_transaction = False
             raise
 
-    def _enter(self) -> Connection[TupleRow]:
-        with ExitStack() as stack:
-            connection = stack.enter_context(self._desk.sync_pool().connection())
-            stack.enter_context(connection.transaction())
-            try:
-                is_ours = run_call(connection, self._call())
-            except ReadOnlySqlTransaction:
-                connection.close()
-                raise
-            self._begin(connection, is_ours=is_ours)
-            self._sync = stack.pop_all()
+    def _enter(self) -> Lent:
+        connection = self._desk.lend()
+        try:
+            self._begin(connection, is_ours=connection.begin(self._call()))
+        except BaseException as error:
+            if isinstance(error, ReadOnlySqlTransaction):
+                connection.close()  # as above
+            self._desk.take_back(connection, error)
+            raise
         return connection
 
     def __exit__(
@@ -116,7 +104,7 @@ class Transaction:
     ) -> None:
         failure = error or self._failure() or _stopped_at("transaction.written")
         try:
-            self._sync.__exit__(*_details(failure))
+            self._desk.take_back(cast("Lent", self._connection), failure)
         finally:
             self._run.in_transaction = False
         self._end(failure)
@@ -142,9 +130,7 @@ class Transaction:
         idle_seconds = max(run.deadline - time.monotonic(), 0.0) + IDLE_SECONDS
         return runs.settle(run.batch.lease_id, run.index + 1, result, idle_seconds=idle_seconds)
 
-    def _begin(
-        self, connection: AsyncConnection[TupleRow] | Connection[TupleRow], *, is_ours: bool
-    ) -> None:
+    def _begin(self, connection: AsyncLent | Lent, *, is_ours: bool) -> None:
         if not is_ours or self._run.has_ended:
             raise LeaseLostError
         reach("transaction.settled")
@@ -188,7 +174,3 @@ def _stopped_at(point: str) -> BaseException | None:
     except BaseException as error:  # noqa: BLE001 - raised when it is undone
         return error
     return None
-
-
-def _details(error: BaseException | None) -> tuple[Any, Any, Any]:
-    return (None, None, None) if error is None else (type(error), error, error.__traceback__)
