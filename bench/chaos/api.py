@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
 from bench.chaos.board import Board
-from bench.chaos.place import BOARD
+from bench.chaos.place import BOARD, HOST
 from hudhud.cli import serve as command
 
 if TYPE_CHECKING:
     from bench.chaos.board import Slot
     from bench.chaos.place import Place
 
-HOST: Final = "127.0.0.1"
 _LOOK_SECONDS: Final = 0.02
 
 

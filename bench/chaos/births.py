@@ -25,11 +25,17 @@ class Births:
         RuntimeError: From any method, when the nursery has ended by itself.
     """
 
-    def __init__(self, directory: Path) -> None:
-        """Start it; what it and its children say goes to `workers.log` of a directory."""
+    def __init__(self, directory: Path, *, has_apis: bool = False) -> None:
+        """Start it; what it and its children say goes to `workers.log` of a directory.
+
+        Args:
+            directory: Of the run.
+            has_apis: Whether it should be ready to bear API processes.
+        """
+        apis = ["bench.chaos.api"] if has_apis else []
         with (directory / "workers.log").open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "bench.chaos.nursery"],
+                [sys.executable, "-m", "bench.chaos.nursery", *apis],
                 bufsize=0,
                 cwd=ROOT,
                 stdin=subprocess.PIPE,

@@ -14,7 +14,7 @@ from uuid import UUID
 from typing_extensions import override
 
 from bench.chaos import fact
-from bench.chaos.api import HOST
+from bench.chaos.place import HOST
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -12,6 +12,7 @@ When its input ends it kills what is left and ends. It has no threads, so a fork
 from __future__ import annotations
 
 import gc
+import importlib
 import json
 import os
 import selectors
@@ -21,7 +22,6 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from bench.chaos.api import serve
 from bench.chaos.place import Place
 from bench.chaos.teeth.catalogue import TEETH
 from bench.chaos.worker import work
@@ -29,6 +29,8 @@ from bench.chaos.worker import work
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+API = "bench.chaos.api"
+PATCHES = "bench.chaos.teeth.patches"
 _ORDERS = 0
 _NEWS = 1
 _LOG = 2
@@ -110,10 +112,10 @@ class Nursery:
             os._exit(code)
 
     def _be(self, place: Place, slot: int, lease_seconds: int) -> None:
-        if place.tooth and (patch := TEETH[place.tooth].patch) is not None:
-            patch()
+        if place.tooth and (patch := TEETH[place.tooth].patch):
+            getattr(importlib.import_module(PATCHES), patch)()
         if slot in dict(place.api_ports):
-            serve(place, slot, life_line=self._life_line)
+            importlib.import_module(API).serve(place, slot, life_line=self._life_line)
         else:
             work(place, slot, lease_seconds=lease_seconds, life_line=self._life_line)
 
@@ -123,7 +125,9 @@ def _tell(**news: int) -> None:
 
 
 def main() -> None:
-    """Serve."""
+    """Serve; the arguments are modules to have ready for children that need them."""
+    for name in sys.argv[1:]:
+        importlib.import_module(name)
     gc.freeze()  # what was imported stays shared with the children
     Nursery().serve()
 

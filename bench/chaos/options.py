@@ -28,6 +28,7 @@ class Options:
         seconds: After so many no further fault is begun.
         workers, relays, apis: Processes in the fleet.
         directory: Where everything is kept; None for a temporary one.
+        template: A server's directory that has been made before and stopped; None to make one.
         mix: How much of which fault.
         weights: How often each type of job comes.
         taste: Further particulars of the load, as `Taste` has them.
@@ -48,6 +49,7 @@ class Options:
     relays: int = 1
     apis: int = 2
     directory: Path | None = None
+    template: Path | None = None
     mix: Mix = field(default_factory=Mix)
     weights: Mapping[str, float] = field(default_factory=lambda: WEIGHTS)
     taste: Mapping[str, Any] = field(default_factory=dict[str, Any])

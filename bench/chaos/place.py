@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+HOST: Final = "127.0.0.1"
 BOARD: Final = "board"
 TELEMETRY: Final = "telemetry.jsonl"
 

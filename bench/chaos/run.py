@@ -15,7 +15,6 @@ from bench.chaos import record as records
 from bench.chaos import verdict, verdict_events, verdict_outside
 from bench.chaos.acts import Stage
 from bench.chaos.answers import Answers
-from bench.chaos.api import HOST
 from bench.chaos.births import Births
 from bench.chaos.bookkeeper import Bookkeeper, Manners
 from bench.chaos.director import Director
@@ -23,7 +22,7 @@ from bench.chaos.fleet import Fleet
 from bench.chaos.intents import Taste
 from bench.chaos.load import Load
 from bench.chaos.operator import Operator
-from bench.chaos.place import TELEMETRY, Place
+from bench.chaos.place import HOST, TELEMETRY, Place
 from bench.chaos.plan import plan
 from bench.chaos.report import Report
 from bench.chaos.server import Server
@@ -61,13 +60,15 @@ class _Run:
         self._options = options
         self._began = time.monotonic()
         self._directory = stack.enter_context(_directory(options.directory))
-        self._server = stack.enter_context(Server(self._directory / "server"))
+        self._server = stack.enter_context(
+            Server(self._directory / "server", template=options.template)
+        )
         if options.tooth:
             plant(self._server.dsn, TEETH[options.tooth])
         wire = stack.enter_context(Wire(self._server.dsn, self._directory))
         manners = Manners(options.dedups, options.bad_share, options.late_seconds)
         self._book = stack.enter_context(Bookkeeper(self._directory, manners, seed=options.seed))
-        births = stack.enter_context(closing(Births(self._directory)))
+        births = stack.enter_context(closing(Births(self._directory, has_apis=options.apis > 0)))
         self._fleet = Fleet(self._place(wire.dsn), births)
         self._answers, self._facts = Answers(), Answers()
         self._operator = Operator(self._server.dsn, self._book)

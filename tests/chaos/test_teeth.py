@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from bench.chaos.finding import Breach
+from bench.chaos.teeth import patches
 from bench.chaos.teeth.catalogue import TEETH
 from bench.chaos.teeth.functions import edited, text_of
 from bench.chaos.teeth.tooth import STANDS_STILL, Edit, Tooth
@@ -27,6 +28,7 @@ def test_a_planted_fault_fits_the_functions_as_they_are(tooth: Tooth) -> None:
         texts[edit.function] = edited(before, edit)
         assert texts[edit.function] != before
     assert tooth.edits or tooth.patch
+    assert not tooth.patch or callable(getattr(patches, tooth.patch))
 
 
 def test_a_fault_that_does_not_fit_any_more_cannot_be_planted() -> None:

@@ -7,18 +7,21 @@ import json
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from bench.chaos.finding import Breach
 from bench.chaos.options import Options
 from bench.chaos.run import run
+from bench.chaos.server import Server
 from bench.chaos.teeth.catalogue import TEETH
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Generator, Sequence
 
     from bench.chaos.teeth.tooth import Tooth
 
@@ -48,13 +51,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = parser().parse_args(arguments)
     signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     if asked.one is not None:
-        print(json.dumps(try_one(asked.one, asked.seed)))
+        print(json.dumps(try_one(asked.one, asked.seed, asked.template)))
         return 0
     names: list[str] = asked.names or [NOTHING, *TEETH]
     seed: int = asked.seed
     began = time.monotonic()
-    with ThreadPoolExecutor(asked.at_once) as pool:
-        tried = [future.result() for future in [pool.submit(until_noticed, n, seed) for n in names]]
+    with _template() as template, ThreadPoolExecutor(asked.at_once) as pool:
+        futures = [pool.submit(until_noticed, name, seed, template) for name in names]
+        tried = [future.result() for future in futures]
     is_good = all(told["is_good"] for told in tried)
     document = {
         "teeth": len(tried) - (NOTHING in names),
@@ -75,26 +79,27 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--seed", type=int, default=SEED)
     found.add_argument("--at-once", type=int, default=AT_ONCE)
     found.add_argument("--one", metavar="NAME", help="try one, in this process")
+    found.add_argument("--template", type=Path, help="a server's directory to begin with")
     found.add_argument("--json", action="store_true")
     return found
 
 
-def until_noticed(name: str, seed: int) -> dict[str, Any]:
+def until_noticed(name: str, seed: int, template: Path) -> dict[str, Any]:
     """Try one fault in a process of its own; a fault that chance spared is tried again."""
     told: dict[str, Any] = {}
     for turn in range(TRIES):
         # The same kind of ledger, another choice of everything else.
-        told = _in_process(name, seed + 2 * turn) | {"tries": turn + 1}
+        told = _in_process(name, seed + 2 * turn, template) | {"tries": turn + 1}
         if told["is_good"] or name == NOTHING:
             break
     sys.stderr.write(_line(told))
     return told
 
 
-def try_one(name: str, seed: int) -> dict[str, Any]:
+def try_one(name: str, seed: int, template: Path | None) -> dict[str, Any]:
     """Run once with a fault planted, and say what was found."""
     tooth = TEETH.get(name)
-    report = run(_options(tooth, seed))
+    report = run(_options(tooth, seed, template))
     caught = sorted(tooth.caught(report)) if tooth else []
     return {
         "name": name,
@@ -107,7 +112,7 @@ def try_one(name: str, seed: int) -> dict[str, Any]:
     }
 
 
-def _options(tooth: Tooth | None, seed: int) -> Options:
+def _options(tooth: Tooth | None, seed: int, template: Path | None) -> Options:
     plain: dict[str, Any] = {"kills": 8, "drain_seconds": 60.0}
     if tooth is not None:
         plain = {
@@ -118,11 +123,25 @@ def _options(tooth: Tooth | None, seed: int) -> Options:
             "watched": tooth.expects & CERTAIN,
             **tooth.options,
         }
-    return Options(seed=seed, seconds=SECONDS, **plain)
+    return Options(seed=seed, seconds=SECONDS, template=template, **plain)
 
 
-def _in_process(name: str, seed: int) -> dict[str, Any]:
+@contextmanager
+def _template() -> Generator[Path]:
+    """Make a server that every run may begin with a copy of."""
+    disk = Path("/var/tmp")  # noqa: S108 - a private directory is made in it
+    with tempfile.TemporaryDirectory(
+        prefix="hudhud-teeth-", dir=disk if disk.is_dir() else None
+    ) as folder:
+        directory = Path(folder) / "server"
+        with Server(directory):
+            pass
+        yield directory
+
+
+def _in_process(name: str, seed: int, template: Path) -> dict[str, Any]:
     words = [sys.executable, "-m", "bench.chaos.teeth", "--one", name, "--seed", str(seed)]
+    words += ["--template", str(template)]
     with subprocess.Popen(
         words, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:

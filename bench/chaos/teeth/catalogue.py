@@ -9,7 +9,6 @@ from bench.chaos.finding import Breach
 from bench.chaos.plan import Kind, Mix, Window
 from bench.chaos.points import Action
 from bench.chaos.proxy import Harm, Order
-from bench.chaos.teeth import patches
 from bench.chaos.teeth.tooth import STANDS_STILL, Edit, Tooth, expects
 
 _IN_DATABASE: Final = {task.EFFECT: 6, task.EFFECT_THREAD: 1, task.PLAIN: 2}
@@ -204,14 +203,14 @@ _ALL: Final = (
         "outcome apart from the rows",
         "ctx.transaction() commits the run's success before the handler's rows",
         expects(Breach.TORN, Breach.LOST),
-        patch=patches.outcome_apart_from_the_rows,
+        patch="outcome_apart_from_the_rows",
         options={"weights": _IN_DATABASE, **_by_kills(Window.TRANSACTING)},
     ),
     Tooth(
         "low-water mark without a true look",
         "a claimer passes its mark over rows that commit late, and never looks below it",
         expects(Breach.LOST, Breach.LEFT_OVER),
-        patch=patches.mark_without_a_true_look,
+        patch="mark_without_a_true_look",
         options={
             **_ONE_WORKER,
             "mix": _mix({Kind.TERMINATE: 2}, pause_seconds=(1.5, 2.5)),
@@ -222,7 +221,7 @@ _ALL: Final = (
         "notify as the only wake-up",
         "a claimer that has nothing to do waits for a hint, and for nothing else",
         expects(Breach.LOST, Breach.LEFT_OVER, STANDS_STILL),
-        patch=patches.woken_by_notify_alone,
+        patch="woken_by_notify_alone",
         options={
             **_ONE_WORKER,
             "mix": _mix(orders=[Order(Harm.HOLE, application="hudhud waker", seconds=15)]),
@@ -233,21 +232,21 @@ _ALL: Final = (
         "retry of a 25006",
         "a worker stays with connections to a server that became a standby",
         expects(STANDS_STILL, Breach.LOST, Breach.LEFT_OVER),
-        patch=patches.read_only_again_and_again,
+        patch="read_only_again_and_again",
         options={"kills": 1, "mix": _mix({Kind.STANDBY: 3}), "resume_seconds": 4.0, **_NO_APIS},
     ),
     Tooth(
         "acknowledge before commit",
         "the API answers when the work is done, and commits it a moment later",
         expects(Breach.LOST, Breach.EVENTS_LOST),
-        patch=patches.answered_before_the_commit,
+        patch="answered_before_the_commit",
         options={"kills": 8, "mix": _mix(api_share=0.9), "apis": 2, "relays": 0},
     ),
     Tooth(
         "a request's key apart from its work",
         "the API keeps a request's key and answer in a transaction of their own",
         expects(Breach.TORN),
-        patch=patches.key_apart_from_its_work,
+        patch="key_apart_from_its_work",
         options={"kills": 10, "mix": _mix(api_share=0.9), "apis": 2, "relays": 0},
     ),
     Tooth(
@@ -269,14 +268,14 @@ _ALL: Final = (
         "intended after the call",
         "the intention of an effect is committed when its call is over",
         expects(Breach.DOUBLED, Breach.TORN),
-        patch=patches.intended_after_the_call,
+        patch="intended_after_the_call",
         options={"weights": _OUTSIDE, **_by_kills(Window.CALLING)},
     ),
     Tooth(
         "sent although it is late",
         "nobody looks at the time before the bytes of an effect leave",
         expects(Breach.DOUBLED),
-        patch=patches.sent_although_it_is_late,
+        patch="sent_although_it_is_late",
         options={
             "weights": _OUTSIDE,
             **_by_freezes(Window.CHECKING, frozen_seconds=(5.0, 7.0)),
@@ -293,7 +292,7 @@ _ALL: Final = (
                 "wait_seconds := 0;",
             ),
         ),
-        patch=patches.asked_before_it_has_settled,
+        patch="asked_before_it_has_settled",
         options={
             "weights": _OUTSIDE,
             **_by_kills(Window.CALLING, kills=6),
@@ -402,7 +401,7 @@ begin
     insert into hudhud.ready select * from pg_temp.planted_ready order by seq;
     truncate pg_temp.planted_job, pg_temp.planted_ready;
 end $$""",
-        patch=patches.cursor_and_jobs_apart,
+        patch="cursor_and_jobs_apart",
         options={
             "kills": 2,
             "mix": _mix({Kind.HARM: 6}, harms=[Harm.LOSE_REPLY], words=["hudhud.relay("]),

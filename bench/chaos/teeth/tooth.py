@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from bench.chaos.finding import Breach
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from bench.chaos.report import Report
 
@@ -41,7 +41,8 @@ class Tooth:
         expects: Any of these must be found: breaches, or that it stands still.
         edits: Of SQL functions.
         before: Statements that the edits need.
-        patch: Of the Python code, run in each process of the fleet before it starts.
+        patch: Of the Python code: name of a function of `patches`, called in each process of the
+            fleet before it starts.
         options: What the run is asked for, beyond the usual.
     """
 
@@ -50,7 +51,7 @@ class Tooth:
     expects: frozenset[str]
     edits: tuple[Edit, ...] = ()
     before: str = ""
-    patch: Callable[[], None] | None = None
+    patch: str = ""
     options: Mapping[str, object] = field(default_factory=dict[str, object])
 
     def caught(self, report: Report) -> set[str]:
