@@ -58,6 +58,7 @@ class Taste:
         dedups: Whether the ledger knows a key again.
         nobody_knows_share: Of the effects outside, so many can only be decided by an operator.
         fact_share: Of the transactions, so many publish.
+        aggregates: So many things their facts are about.
         gap_share: Of the effects outside, so many stand between check and write for a moment.
         delay_share: Of the jobs, so many are due later.
         lines: In so many lines they stand: of a tenant, a lane and a queue each.
@@ -67,6 +68,7 @@ class Taste:
     dedups: bool = False
     nobody_knows_share: float = NOBODY_KNOWS_SHARE
     fact_share: float = FACT_SHARE
+    aggregates: int = fact.AGGREGATES
     gap_share: float = GAP_SHARE
     delay_share: float = DELAY_SHARE
     lines: int = len(_LINES)
@@ -119,7 +121,7 @@ class Intents:
             return []
         first = self._next_number * fact.PER_TASK
         about = sorted(
-            f"a{self.chance.randrange(fact.AGGREGATES)}"
+            f"a{self.chance.randrange(self._taste.aggregates)}"
             for _ in range(self.chance.randint(1, FACTS_MAX))
         )
         # In the order of what they are about, so that no two transactions wait for each other.

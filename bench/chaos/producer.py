@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 BACKLOG_MAX: Final = 400
 BATCH_MAX: Final = 8
 ROLLBACK_SHARE: Final = 0.06
-# Some transactions take their time between what they write and the commit.
+# Some transactions take their time between what they write, what they publish and the commit.
 LINGER_SHARE: Final = 0.1
 LINGER_SECONDS_MAX: Final = 0.6
 BULK_SHARE: Final = 0.5
@@ -117,9 +117,9 @@ class Producer(threading.Thread):
         try:
             connection = self._connected()
             ids = self._write(connection, intents)
+            self._linger()
             event_ids = self._publish(connection, facts)
-            if self._chance.random() < LINGER_SHARE:
-                time.sleep(self._chance.uniform(0, LINGER_SECONDS_MAX))
+            self._linger()
             if not again and self._chance.random() < ROLLBACK_SHARE:
                 self._answers.undo(numbers)
                 self._facts.undo(fact_numbers)
@@ -143,6 +143,10 @@ class Producer(threading.Thread):
             self._answers.acknowledge(ids)
             self._facts.acknowledge(event_ids)
             self._again = [one for one in new if self._is_repeated(one)]
+
+    def _linger(self) -> None:
+        if self._chance.random() < LINGER_SHARE:
+            time.sleep(self._chance.uniform(0, LINGER_SECONDS_MAX))
 
     def _is_repeated(self, intent: Intent) -> bool:
         return bool(intent.job.idempotency_key) and self._chance.random() < REPEAT_SHARE

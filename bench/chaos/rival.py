@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 ROUND_SECONDS: Final = 0.3
 MEET_SECONDS_MAX: Final = 5.0
+LATE_SECONDS_MAX: Final = 0.03
 THINK_SECONDS_MAX: Final = 0.06
 ROLLBACK_SHARE: Final = 0.4
 
@@ -70,6 +71,7 @@ class Rival(threading.Thread):
         try:
             if self._connection is None:
                 self._connection = psycopg.connect(self._dsn, application_name="chaos rival")
+            self._quit.wait(self._chance.uniform(0, LATE_SECONDS_MAX))
             made = self._client.enqueue(self._connection, job)
             self._quit.wait(self._chance.uniform(0, THINK_SECONDS_MAX))
             if self._chance.random() < ROLLBACK_SHARE:

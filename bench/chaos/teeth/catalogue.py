@@ -78,7 +78,14 @@ def _mix(beside: dict[Kind, float] | None = None, **fields: Any) -> Mix:  # noqa
     return Mix(**(plain | fields))
 
 
-# And one line of jobs, so that nobody else finds what the worker passes over.
+# Transactions wait for each other at a few things, and a relay that is held up routes many at once.
+_CROWDED: Final[dict[str, object]] = {
+    "kills": 1,
+    "mix": _mix(points=[("relay.moved", Action.DELAY)] * 40, pause_seconds=(0.1, 0.3)),
+    "taste": {"fact_share": 0.9, "aggregates": 3},
+    **_NO_APIS,
+}
+# One line of jobs too, so that nobody else finds what the worker passes over.
 _ONE_WORKER: Final[dict[str, object]] = {
     "kills": 0,
     "weights": {task.PLAIN: 1},
@@ -336,7 +343,7 @@ _ALL: Final = (
             ),
             Edit("pick_events", " and not pg_visible_in_snapshot(e.xid, from_snapshot)", ""),
         ),
-        options=_by_kills(Window.WORKING, kills=6),
+        options={**_by_kills(Window.WORKING, kills=10), "taste": {"fact_share": 0.9}},
     ),
     Tooth(
         "order by xid",
@@ -346,12 +353,7 @@ _ALL: Final = (
             Edit("relay", " order by p.position)", ")", times=6),
             Edit("pick_events", "order by f.position limit", "order by f.xid, f.position limit"),
         ),
-        options={
-            "kills": 1,
-            "mix": _mix(points=[("relay.moved", Action.DELAY)] * 12, pause_seconds=(0.1, 0.2)),
-            "taste": {"fact_share": 0.9},
-            **_NO_APIS,
-        },
+        options=_CROWDED,
     ),
     Tooth(
         "position before the lock",
@@ -362,7 +364,7 @@ _ALL: Final = (
                 "publish",
                 "    select hudhud.new_id() as id, hudhud.clock() as now,",
                 "    select nextval('hudhud.event_position') as place, hudhud.new_id() as id,"
-                " hudhud.clock() as now,",
+                " pg_sleep(random() / 20), hudhud.clock() as now,",
             ),
             Edit(
                 "publish",
@@ -370,12 +372,7 @@ _ALL: Final = (
                 "seen.place, pg_current_xact_id()",
             ),
         ),
-        options={
-            "kills": 1,
-            "mix": _mix(points=[("relay.moved", Action.DELAY)] * 12, pause_seconds=(0.1, 0.2)),
-            "taste": {"fact_share": 0.9},
-            **_NO_APIS,
-        },
+        options=_CROWDED,
     ),
     Tooth(
         "cursor and jobs in two transactions",
