@@ -105,6 +105,8 @@ class Relay(Service):
     async def _route(self, link: Link, name: str) -> int:
         """Take one step of a subscription: the others are waiting for theirs."""
         step = await link.run(events.relay(name, self._events_max))
+        if step.is_open:
+            self._hint.set()  # there is more: the next round is at once
         if step.routed:
             reach("relay.routed")
             self.routed += step.routed
