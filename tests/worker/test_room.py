@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
@@ -35,6 +35,18 @@ def test_what_a_worker_finishes_in_200_ms_may_be_claimed_ahead_of_free_slots() -
         slots.ended = 100
         slots.measure(0.1)
     assert slots.room() == 200
+
+
+def test_no_more_is_claimed_while_half_of_that_waits() -> None:
+    slots = Slots(10)
+    slots.taken = 10
+    for _ in range(3):
+        slots.ended = 100
+        slots.measure(0.1)
+    slots.waiting.extend([cast("Context", None)] * 101)
+    assert slots.room() == 0
+    slots.waiting.popleft()
+    assert slots.room() == 100
 
 
 def test_a_burst_is_no_pace() -> None:

@@ -126,16 +126,19 @@ class Claimer(Service):
                 self._to_look = self._ranges.cold
             # One claim of a worker at a time: what it takes is gone from the room of the next.
             async with self._runner.claiming:
-                self._runner.slot_freed.clear()
+                self._runner.room_made.clear()
                 rooms = self._runner.rooms()
                 planned = self._ranges.plan(rooms, self._settings.batch_jobs_max)
                 claimed = await self._claim(planned, rooms) if planned else 0
-            if time.monotonic() - self._ranges_at >= RANGES_SECONDS or not claimed:
+            # Without room nothing new can be taken: then there is no hurry to learn of new ranges.
+            is_full = bool(self._ranges) and not planned
+            is_due = time.monotonic() - self._ranges_at >= RANGES_SECONDS
+            if is_due or not (claimed or is_full):
                 claimed += await self._learn_ranges()
             if claimed:
                 await self._say_busy(claimed)
             elif self._ranges and not planned:
-                await self._wait(self._runner.slot_freed)
+                await self._wait(self._runner.room_made)
             elif self._to_look <= 0:
                 await self._wait(self._hint)
 

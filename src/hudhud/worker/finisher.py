@@ -71,10 +71,11 @@ class Finisher(Service):
         self._wake.set()
 
     def settled(self, batch: Batch) -> None:
-        """Take note of a run that committed its own success."""
+        """Take note of a run that committed its own success: only a lease's end is written."""
         batch.open_runs -= 1
-        self._touched[batch] = None
-        self._wake.set()
+        if batch.open_runs == 0:
+            self._touched[batch] = None
+            self._wake.set()
 
     def later(self, work: Coroutine[object, object, None]) -> None:
         """Do something that ends in a settlement; `is_idle` waits for it."""

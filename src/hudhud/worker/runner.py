@@ -47,7 +47,7 @@ class Runner(Service):
     Attributes:
         running: Runs that have a slot, each with its task. An async run whose time was up keeps
             its slot until its handler really returns.
-        slot_freed: Set whenever a run has ended.
+        room_made: Set when a run has ended and more may be claimed.
         claiming: Held from asking for room until the jobs are here.
     """
 
@@ -71,7 +71,7 @@ class Runner(Service):
         """
         super().__init__("runner")
         self.running: dict[Context, asyncio.Task[None]] = {}
-        self.slot_freed = asyncio.Event()
+        self.room_made = asyncio.Event()
         self.claiming = asyncio.Lock()
         self.attempt: Attempt = self.call_handler
         self._registry = registry
@@ -266,7 +266,8 @@ class Runner(Service):
             self._count_threads()
         if slots.waiting and not self._is_closed:
             self._start_waiting(slots)
-        self.slot_freed.set()
+        if slots.room() > 0:
+            self.room_made.set()
 
     def _is_running_now(self, context: Context) -> bool:
         """Whether it is this run's own task that runs, and not whoever throws it away."""

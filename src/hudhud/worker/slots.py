@@ -39,9 +39,11 @@ class Slots:
     def room(self) -> int:
         """Return how many more runs may be claimed: free slots and what 200 ms will free.
 
-        Below 0: so many too many are waiting.
+        None while what waits is enough for half of that time: else each run that ends would be
+        followed by a claim of one job. Below 0: so many too many are waiting.
         """
-        return self.limit + self._ahead - self.taken - len(self.waiting)
+        room = self.limit + self._ahead - self.taken - len(self.waiting)
+        return min(room, 0) if 2 * len(self.waiting) > self._ahead else room
 
     def measure(self, seconds: float) -> None:
         """Take the rate of the last so many seconds."""
