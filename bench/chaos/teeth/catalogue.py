@@ -27,7 +27,9 @@ _REMEMBERED: Final = (
         "settle",
         "where l.id = settle.lease_id for key share;\n",
         "where l.id = settle.lease_id for key share;\n    if not found then\n"
-        "        select * into held from hudhud.planted_lease l where l.id = settle.lease_id;\n"
+        "        select l.job_ids[place] as job_id, l.runs[place] as run,"
+        " l.attempts[place] as attempt, l.shard, l.worker_id, l.claimed_at\n"
+        "        into held from hudhud.planted_lease l where l.id = settle.lease_id;\n"
         "    end if;\n",
     ),
 )
@@ -111,11 +113,10 @@ _ALL: Final = (
         expects(Breach.DOUBLED, Breach.TORN, Breach.STALE_FINISH),
         (
             *_REMEMBERED,
-            Edit("settle", "    return hudhud.write_end(\n", "    perform hudhud.write_end(\n"),
             Edit(
                 "settle",
-                "kept_below => kept_below);",
-                "kept_below => kept_below);\n    return true;",
+                "        return false;\n    end if;\n    -- As in finish",
+                "        return true;\n    end if;\n    -- As in finish",
             ),
         ),
         before=_REMEMBER,
@@ -132,9 +133,9 @@ _ALL: Final = (
             *_REMEMBERED,
             Edit(
                 "settle",
-                "held.job_ids[place], held.runs[place], held.attempts",
-                "held.job_ids[place], (select coalesce(max(o.run), 0) + 1 from hudhud.outcome o"
-                " where o.job_id = held.job_ids[place]), held.attempts",
+                "select held.job_id, held.run,",
+                "select held.job_id, (select coalesce(max(o.run), 0) + 1 from hudhud.outcome o"
+                " where o.job_id = held.job_id),",
             ),
         ),
         before=_REMEMBER,

@@ -106,6 +106,18 @@ def test_neighbours_in_a_lease_settle_side_by_side(sessions: Sessions) -> None:
         assert renewed == [claim.lease_id]
 
 
+def test_a_run_that_has_ended_is_lost_at_once_though_a_neighbour_is_committing(
+    sessions: Sessions,
+) -> None:
+    neighbour, late = sessions.open(), sessions.open()
+    claim = claimed(neighbour, 2)
+    neighbour.finish(claim, closes=False, ends=[end(claim, "fail", 1)])
+    late.is_impatient = True
+    with neighbour.connection.transaction():
+        assert settle(neighbour, claim, 2) is True
+        assert settle(late, claim, 1) is False
+
+
 @pytest.mark.parametrize("does_commit", [True, False])
 def test_another_end_of_the_run_waits_for_the_handler(
     sessions: Sessions, *, does_commit: bool
