@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
 
     from hudhud.worker.context import Context
+    from tests.support.server import Server
     from tests.support.told import Told
 
 EFFECTS = "select count(*) from written"
@@ -303,6 +304,34 @@ async def test_a_part_that_is_still_open_at_the_end_of_the_block_fails_the_run(
         assert await jobs.until_ended(other) == ["succeeded"]
         assert await jobs.result(other) == {"quote": "'", "backslash": "\\", "fa": "سلام"}
         assert await jobs.value(EFFECTS) == 1
+
+
+async def test_statements_that_come_again_are_prepared_unless_a_pooler_is_in_between(
+    database: str, jobs: Jobs, server: Server
+) -> None:
+    application = Application()
+    again, look = "select %s::integer", "select count(*) from pg_prepared_statements"
+    seen: list[object] = []
+
+    @application.handler("first")
+    async def first(ctx: Context) -> None:
+        async with ctx.transaction() as connection:
+            for number in range(10):
+                await connection.execute(again, (number,))
+            seen.extend(await (await connection.execute(look)).fetchall())
+
+    @application.handler("plain")
+    def plain(ctx: Context) -> None:
+        with ctx.transaction() as connection:
+            for number in range(10):
+                connection.execute(again, (number,))
+            seen.extend(connection.execute(look).fetchall())
+
+    async with working(application, database):
+        made = [await jobs.add("first"), await jobs.add("plain")]
+        assert await jobs.until_ended(*made) == ["succeeded"] * 2
+    is_direct = server.direct(database) == database
+    assert seen == [(int(is_direct),)] * 2
 
 
 async def test_a_commit_under_way_is_finished_though_the_handler_is_interrupted(

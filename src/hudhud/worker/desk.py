@@ -78,6 +78,7 @@ class Desk(Service):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._lines: dict[Run, list[dict[str, object]]] = {}
         self._dropped: dict[Run, _Dropped] = {}
+        self._returns: set[asyncio.Task[None]] = set()
         # Not from the pools: handlers may hold every connection of those.
         self._link = Link(url, "log")
         settings: dict[str, Any] = {
@@ -88,8 +89,12 @@ class Desk(Service):
             "kwargs": {"autocommit": True, "prepare_threshold": None},
         }
         address = conninfo(url, "handler")
-        self._async_pool = AsyncConnectionPool(address, connection_class=AsyncLent, **settings)
-        self._sync_pool = ConnectionPool(address, connection_class=Lent, **settings)
+        self._async_pool = AsyncConnectionPool(
+            address, connection_class=AsyncLent, configure=AsyncLent.prepare, **settings
+        )
+        self._sync_pool = ConnectionPool(
+            address, connection_class=Lent, configure=Lent.prepare, **settings
+        )
 
     @override
     async def run(self) -> None:
@@ -124,26 +129,22 @@ class Desk(Service):
         return self._sync_pool
 
     async def alend(self) -> AsyncLent:
-        """Lend a connection for a transaction on the loop; `atake_back` is to follow."""
+        """Lend a connection for a run's transaction on the loop; `atake_back` is to follow."""
         return await (await self.async_pool()).getconn()
 
-    async def atake_back(self, connection: AsyncLent, failure: BaseException | None) -> None:
-        """End what is open on a lent connection, and take it back; see `AsyncLent.end`."""
-        try:
-            await connection.end(failure)
-        finally:
-            await self._async_pool.putconn(connection)
+    def atake_back(self, connection: AsyncLent) -> None:
+        """Take back a lent connection; who lent it may be cancelled, so it is not waited for."""
+        task = asyncio.ensure_future(self._async_pool.putconn(connection))
+        self._returns.add(task)
+        task.add_done_callback(self._returns.discard)
 
     def lend(self) -> Lent:
         """As `alend`, for a plain function on its thread."""
         return self.sync_pool().getconn()
 
-    def take_back(self, connection: Lent, failure: BaseException | None) -> None:
+    def take_back(self, connection: Lent) -> None:
         """As `atake_back`."""
-        try:
-            connection.end(failure)
-        finally:
-            self._sync_pool.putconn(connection)
+        self._sync_pool.putconn(connection)
 
     async def ask(self, call: Call[T]) -> tuple[T, bool]:
         """Run a call in a transaction of its own, on a connection of the pool.

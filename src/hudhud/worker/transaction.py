@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from asyncio import CancelledError
 from typing import TYPE_CHECKING, Final, cast
 
 from psycopg import OperationalError
@@ -51,11 +52,11 @@ class Transaction:
     async def _aenter(self) -> AsyncLent:
         connection = await self._desk.alend()
         try:
-            self._begin(connection, is_ours=await connection.begin(self._call()))
+            self._begin(connection, is_ours=await connection.begin_run(self._call()))
         except BaseException as error:
             if isinstance(error, ReadOnlySqlTransaction):
                 await connection.close()  # a standby now: the pool is to find the primary
-            await self._desk.atake_back(connection, error)
+            await self._aundo(connection)
             raise
         return connection
 
@@ -65,17 +66,30 @@ class Transaction:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        connection = cast("AsyncLent", self._connection)
         failure = error or self._failure() or _stopped_at("transaction.written")
-        await self._desk.shielded(self._aleave(failure))
-        if failure is not None and failure is not error:
-            raise failure
-
-    async def _aleave(self, failure: BaseException | None) -> None:
+        if failure is not None:
+            try:
+                await self._aundo(connection)
+            finally:
+                self._run.in_transaction = False
+            if failure is not error:
+                raise failure
+            return
         try:
-            await self._desk.atake_back(cast("AsyncLent", self._connection), failure)
+            was_cancelled = await connection.commit_run()
         finally:
+            self._desk.atake_back(connection)
             self._run.in_transaction = False
-        self._end(failure)
+        self._end()
+        if was_cancelled:
+            raise CancelledError
+
+    async def _aundo(self, connection: AsyncLent) -> None:
+        try:
+            await self._desk.shielded(connection.undo_run())
+        finally:
+            self._desk.atake_back(connection)
 
     def __enter__(self) -> Lent:
         self._claim()
@@ -88,11 +102,11 @@ class Transaction:
     def _enter(self) -> Lent:
         connection = self._desk.lend()
         try:
-            self._begin(connection, is_ours=connection.begin(self._call()))
+            self._begin(connection, is_ours=connection.begin_run(self._call()))
         except BaseException as error:
             if isinstance(error, ReadOnlySqlTransaction):
                 connection.close()  # as above
-            self._desk.take_back(connection, error)
+            self._undo(connection)
             raise
         return connection
 
@@ -102,14 +116,28 @@ class Transaction:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        connection = cast("Lent", self._connection)
         failure = error or self._failure() or _stopped_at("transaction.written")
+        if failure is not None:
+            try:
+                self._undo(connection)
+            finally:
+                self._run.in_transaction = False
+            if failure is not error:
+                raise failure
+            return
         try:
-            self._desk.take_back(cast("Lent", self._connection), failure)
+            connection.commit_run()
         finally:
+            self._desk.take_back(connection)
             self._run.in_transaction = False
-        self._end(failure)
-        if failure is not None and failure is not error:
-            raise failure
+        self._end()
+
+    def _undo(self, connection: Lent) -> None:
+        try:
+            connection.undo_run()
+        finally:
+            self._desk.take_back(connection)
 
     def _claim(self) -> None:
         """Be the run's one transaction, before anything else of it begins."""
@@ -160,11 +188,10 @@ class Transaction:
                 )
                 return OperationalError(message)
 
-    def _end(self, failure: BaseException | None) -> None:
-        if failure is None:
-            reach("transaction.committed")
-            self._run.has_committed = True
-            self._desk.settled_elsewhere(self._run)
+    def _end(self) -> None:
+        reach("transaction.committed")
+        self._run.has_committed = True
+        self._desk.settled_elsewhere(self._run)
 
 
 def _stopped_at(point: str) -> BaseException | None:
