@@ -81,7 +81,10 @@ def handled(database: Database, amount: int, connections: int) -> Written:
         jobs.load(connection, amount, type_="write")
     database.settle()
     with worker(
-        database.dsn, concurrency=connections, application="acting", connections=max(connections, 2)
+        database.dsn,
+        concurrency=connections,
+        application="acting",
+        connections=max(connections, 2),  # fewer no worker takes
     ) as process:
         process.wait_for(1)
         before, cpu_seconds = database.spent(), process.cpu_seconds()
