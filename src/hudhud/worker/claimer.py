@@ -138,9 +138,9 @@ class Claimer(Service):
             if claimed:
                 await self._say_busy(claimed)
             elif self._ranges and not planned:
-                await self._wait(self._runner.room_made)
+                await self._wait(self._runner.room_made, busy_seconds=RANGES_SECONDS)
             elif self._to_look <= 0:
-                await self._wait(self._hint)
+                await self._wait(self._hint, busy_seconds=self._settings.poll_seconds_min)
 
     async def _claim(self, planned: Planned, rooms: Mapping[Kind, int]) -> int:
         """Claim once and hand over what was found; return how many jobs that were."""
@@ -202,11 +202,10 @@ class Claimer(Service):
         self._busy_jobs = 0
         self._busy_since = now
 
-    async def _wait(self, event: asyncio.Event) -> None:
+    async def _wait(self, event: asyncio.Event, *, busy_seconds: float) -> None:
         """Wait for an event, but no longer than a poll."""
         is_busy = time.monotonic() < self._busy_until
-        settings = self._settings
-        seconds = settings.poll_seconds_min if is_busy else settings.poll_seconds_max
+        seconds = busy_seconds if is_busy else self._settings.poll_seconds_max
         async with self.until_stop():
             with suppress(TimeoutError):
                 async with asyncio.timeout(seconds):

@@ -169,8 +169,8 @@ def _begin(connection: AsyncLent | Lent, call: Call[bool]) -> bytes:
 async def _exchange(connection: AsyncLent, text: bytes) -> tuple[list[PGresult], bool]:
     """Send statements and wait for what they come to, though the task be cancelled meanwhile.
 
-    A third of the time that psycopg's cursor takes, which can do more; and whoever interrupts a
-    COMMIT without its answer does not know whether it happened.
+    Whoever interrupts a COMMIT before its answer does not know whether it happened. And a cursor,
+    which can do more, takes a tenth more of all the time that such a run costs.
 
     Returns:
         The results, and whether the task was cancelled.
