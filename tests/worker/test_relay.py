@@ -12,6 +12,7 @@ import pytest
 
 from hudhud import Hudhud, NewEvent, NewJob
 from hudhud.config import WorkerConfig
+from hudhud.domain.retry import RetryPolicy
 from hudhud.errors import InvalidEventError
 from hudhud.worker.maintainer import Housekeeping
 from hudhud.worker.relay import Relay
@@ -245,6 +246,58 @@ async def test_a_job_of_a_subscription_that_holds_no_event_is_dead_at_once(
         malformed = [await jobs.add("ship", {"event": event}) for event in ({}, {"id": 7})]
         assert await jobs.until_ended(*malformed) == ["dead", "dead"]
         assert [await jobs.code(one) for one in malformed] == ["malformed", "malformed"]
+
+
+@pytest.mark.parametrize(
+    "forged", [{"tenant_id": "other"}, {"type": "order.lost"}, {"version": 2}, {"payload": []}]
+)
+async def test_a_job_is_not_believed_about_an_event_that_is_not_its_own(
+    database: str, app: Hudhud, jobs: Jobs, *, forged: dict[str, object]
+) -> None:
+    @app.on("order.paid", name="ship")
+    async def ship(_ctx: Context, _event: Event) -> None:
+        raise NotImplementedError
+
+    document = {
+        "id": "00000000-0000-7000-8000-000000000001",
+        "type": "order.paid",
+        "version": 1,
+        "tenant_id": "default",
+        "aggregate": None,
+        "sequence": None,
+        "position": 1,
+        "occurred_at": "2026-01-01T00:00:00+00:00",
+        "correlation_id": "c",
+        "causation_id": None,
+        "payload": {},
+    }
+    async with working(app, database):
+        job = await jobs.add("ship", {"event": document | forged})
+        assert await jobs.until_ended(job) == ["dead"]
+        assert await jobs.code(job) == "malformed"
+
+
+async def test_what_an_upcaster_raises_is_an_error_like_a_handlers(
+    database: str, app: Hudhud, jobs: Jobs
+) -> None:
+    """It is retried, so that a deploy can mend it, whatever its class."""
+    at_once = RetryPolicy(base_seconds=0.001, delay_seconds_max=0.001)
+
+    @app.on("order.paid", name="ship", version=2, max_attempts=2, retry=at_once)
+    async def ship(_ctx: Context, _event: Event) -> None:
+        raise NotImplementedError
+
+    @app.upcaster("order.paid", version=1, sample={"n": 1})
+    def broken(payload: dict[str, object]) -> dict[str, object]:
+        return {"n": payload["absent"]}
+
+    async with working(app, database):
+        await app.aclient.publish(jobs.connection, NewEvent("order.paid", {"n": 1}))
+        await jobs.until("select count(*) = 2 from hudhud.outcome")
+    assert await jobs.rows("select run, code from hudhud.outcome order by run") == [
+        (1, "key_error"),
+        (2, "key_error"),
+    ]
 
 
 async def test_events_are_found_by_polling_when_no_hint_comes(

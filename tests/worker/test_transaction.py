@@ -93,6 +93,33 @@ async def test_a_block_that_raises_takes_everything_back(database: str, jobs: Jo
         assert await jobs.value("select count(*) from hudhud.job") == 1
 
 
+@pytest.mark.parametrize("type_", ["first", "plain"])
+async def test_an_exception_that_is_falsy_takes_everything_back_too(
+    database: str, jobs: Jobs, *, type_: str
+) -> None:
+    application = Application()
+
+    class Falsy(Exception):  # noqa: N818 - what it is
+        def __bool__(self) -> bool:
+            return False
+
+    @application.handler("first", max_attempts=1)
+    async def first(ctx: Context) -> None:
+        async with ctx.transaction() as connection:
+            await put(ctx, connection)
+            raise Falsy
+
+    @application.handler("plain", max_attempts=1)
+    def plain(ctx: Context) -> None:
+        with ctx.transaction() as connection:
+            connection.execute("insert into written values (%s)", (ctx.job_id,))
+            raise Falsy
+
+    async with working(application, database):
+        assert await jobs.until_ended(await jobs.add(type_)) == ["dead"]
+    assert await jobs.value(EFFECTS) == 0
+
+
 async def test_after_the_commit_the_job_has_succeeded_whatever_follows(
     database: str, jobs: Jobs, told: Told
 ) -> None:
@@ -366,6 +393,46 @@ async def test_a_commit_under_way_is_finished_though_the_handler_is_interrupted(
         assert await jobs.until_ended(job) == ["succeeded"]
         assert await jobs.value(EFFECTS) == 1
     assert not told.of("finish.refused")
+
+
+async def test_an_interruption_is_not_forgotten_when_the_commit_under_way_fails(
+    database: str, jobs: Jobs
+) -> None:
+    application, gates = Application(), Gates()
+    caught: list[psycopg.Error] = []
+    await jobs.connection.execute(
+        "create function wait_for_lock() returns trigger language plpgsql as"
+        " 'begin perform pg_advisory_xact_lock(7); return null; end'"
+    )
+    await jobs.connection.execute(
+        "create constraint trigger at_commit after insert on written deferrable initially deferred"
+        " for each row execute function wait_for_lock()"
+    )
+
+    @application.handler("first")
+    async def first(ctx: Context) -> None:
+        try:
+            async with ctx.transaction() as connection:
+                await put(ctx, connection)
+                gates["committing"].set()
+        except psycopg.Error as error:
+            caught.append(error)
+
+    async with (
+        working(application, database) as worker,
+        await psycopg.AsyncConnection.connect(database) as holder,
+    ):
+        await holder.execute("select pg_advisory_xact_lock(7)")
+        job = await jobs.add("first")
+        await gates["committing"].wait()
+        waiting = "from pg_locks where locktype = 'advisory' and not granted"
+        await jobs.until(f"select count(*) > 0 {waiting}")
+        assert await jobs.cancel(job) == "requested"
+        await auntil(lambda: [one for one in worker.runner.running if one.ending == "cancel"])
+        await jobs.connection.execute(f"select pg_terminate_backend(pid) {waiting}".encode())
+        assert await jobs.until_ended(job) == ["cancelled"]
+    assert not caught
+    assert await jobs.value(EFFECTS) == 0
 
 
 async def test_a_thread_that_is_given_up_in_its_transaction_is_rolled_back_at_the_server(

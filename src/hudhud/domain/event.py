@@ -94,13 +94,12 @@ class Event:
     payload: Mapping[str, Any]
 
 
-def read(document: Mapping[str, Any], version: int, payload: Mapping[str, Any]) -> Event:
-    """Return an event from the form in which its jobs carry it.
+def read(document: Mapping[str, Any], version: int) -> Event:
+    """Return an event from the form in which its jobs carry it, with the payload as published.
 
     Args:
         document: As the SQL function `event_document` makes it.
         version: Of the payload that the subscriber gets.
-        payload: That payload.
 
     Raises:
         KeyError: Something is missing.
@@ -119,7 +118,7 @@ def read(document: Mapping[str, Any], version: int, payload: Mapping[str, Any]) 
         occurred_at=datetime.fromisoformat(document["occurred_at"]),
         correlation_id=document["correlation_id"],
         causation_id=None if causation_id is None else UUID(causation_id),
-        payload=payload,
+        payload=document["payload"],
     )
 
 

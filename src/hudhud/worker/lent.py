@@ -51,9 +51,10 @@ class AsyncLent(AsyncConnection[TupleRow]):
             HudhudError: What the function refused. Whatever is raised, `undo_run` is to follow.
         """
         self.is_in_run = True
+        exchange = _Exchange(self)
         with _named():
-            results, was_cancelled = await _exchange(self, _begin(self, call))
-        if was_cancelled:
+            results = await exchange.run(_begin(self, call))
+        if exchange.was_cancelled:
             raise asyncio.CancelledError
         return results[-1].get_value(0, 0) == b"t"
 
@@ -67,8 +68,9 @@ class AsyncLent(AsyncConnection[TupleRow]):
         if self.open_parts:
             message = "a block of connection.transaction() is open inside ctx.transaction()"
             raise ProgrammingError(message)
-        _, was_cancelled = await _exchange(self, b"COMMIT")
-        return was_cancelled
+        exchange = _Exchange(self)
+        await exchange.run(b"COMMIT")
+        return exchange.was_cancelled
 
     async def undo_run(self) -> None:
         """Roll back; the pool drops a connection that is not idle then."""
@@ -166,53 +168,66 @@ def _begin(connection: AsyncLent | Lent, call: Call[bool]) -> bytes:
     return b"BEGIN; select hudhud.%s(%s)" % (call.function.encode(), args)
 
 
-async def _exchange(connection: AsyncLent, text: bytes) -> tuple[list[PGresult], bool]:
-    """Send statements and wait for what they come to, though the task be cancelled meanwhile.
+class _Exchange:
+    """Statements that are sent and waited for, though the task be cancelled meanwhile.
 
     Whoever interrupts a COMMIT before its answer does not know whether it happened. And a cursor,
     which can do more, takes a tenth more of all the time that such a run costs.
 
-    Returns:
-        The results, and whether the task was cancelled.
-
-    Raises:
-        psycopg.Error: A statement failed, or the connection is lost.
+    Attributes:
+        was_cancelled: Whether the task was.
     """
-    pgconn = connection.pgconn
-    results: list[PGresult] = []
-    was_cancelled = False
-    async with connection.lock:
+
+    def __init__(self, connection: AsyncLent) -> None:
+        self.was_cancelled = False
+        self._connection = connection
+
+    async def run(self, text: bytes) -> list[PGresult]:
+        """Send a text, and return the result of each of its statements.
+
+        Raises:
+            psycopg.Error: A statement failed, or the connection is lost.
+            asyncio.CancelledError: So it is, and the task was cancelled.
+        """
+        try:
+            async with self._connection.lock:
+                results = await self._results(text)
+            for result in results:
+                if result.status not in _SUCCESSES:
+                    raise error_from_result(result, self._connection.info.encoding)
+        except psycopg.Error as error:
+            if self.was_cancelled:
+                raise asyncio.CancelledError from error
+            raise
+        return results
+
+    async def _results(self, text: bytes) -> list[PGresult]:
+        pgconn = self._connection.pgconn
         loop = asyncio.get_running_loop()
+        results: list[PGresult] = []
         pgconn.send_query(text)
         while pgconn.flush():
-            was_cancelled |= await _ready(loop.add_writer, loop.remove_writer, pgconn.socket)
+            await self._ready(loop.add_writer, loop.remove_writer)
         while True:
             while pgconn.is_busy():
-                was_cancelled |= await _ready(loop.add_reader, loop.remove_reader, pgconn.socket)
+                await self._ready(loop.add_reader, loop.remove_reader)
                 pgconn.consume_input()
             result = pgconn.get_result()
             if result is None:
-                break
+                return results
             results.append(result)
-    for result in results:
-        if result.status not in _SUCCESSES:
-            raise error_from_result(result, connection.info.encoding)
-    return results, was_cancelled
 
-
-async def _ready(
-    add: Callable[..., None], remove: Callable[[int], object], descriptor: int
-) -> bool:
-    """Wait for a socket; return whether the task was cancelled instead."""
-    future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    add(descriptor, _wake, future)
-    try:
-        await future
-    except asyncio.CancelledError:
-        return True
-    finally:
-        remove(descriptor)
-    return False
+    async def _ready(self, add: Callable[..., None], remove: Callable[[int], object]) -> None:
+        """Wait for the socket, or until the task is cancelled."""
+        descriptor = self._connection.pgconn.socket
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        add(descriptor, _wake, future)
+        try:
+            await future
+        except asyncio.CancelledError:
+            self.was_cancelled = True
+        finally:
+            remove(descriptor)
 
 
 def _wake(future: asyncio.Future[None]) -> None:

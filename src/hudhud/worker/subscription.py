@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar, cast
 
 from typing_extensions import TypedDict, Unpack
@@ -103,12 +103,12 @@ def _reader(
     function = subscription.function
 
     async def handle(ctx: Any, event: dict[str, Any]) -> object:  # noqa: ANN401 - handed through
-        given = _read(subscription, upcasters, event)
+        given = _read(subscription, upcasters, event, of=ctx.tenant_id)
         with caused_by(_cause(given)):
             return await cast("Awaitable[object]", function(ctx, given))
 
     def handle_in_thread(ctx: Any, event: dict[str, Any]) -> object:  # noqa: ANN401 - as above
-        given = _read(subscription, upcasters, event)
+        given = _read(subscription, upcasters, event, of=ctx.tenant_id)
         with caused_by(_cause(given)):
             return function(ctx, given)
 
@@ -119,18 +119,30 @@ def _reader(
     return reader
 
 
-def _read(subscription: Subscription[Any], upcasters: Upcasters, document: dict[str, Any]) -> Event:
+def _read(
+    subscription: Subscription[Any], upcasters: Upcasters, document: dict[str, Any], *, of: str
+) -> Event:
+    """Make the event out of a job's payload.
+
+    Whoever may enqueue may write any document: it is believed no further than the job, which is
+    `of` a tenant. What an upcaster raises is a handler's error like any.
+    """
     try:
-        payload = upcasters.upcast(
-            subscription.event_type,
-            document["payload"],
-            version=document["version"],
-            to=subscription.version,
+        event = read(document, subscription.version)
+        version, payload = document["version"], document["payload"]
+        is_ours = (
+            (event.tenant_id, event.type) == (of, subscription.event_type)
+            and upcasters.oldest(event.type, event.version) <= version <= event.version
+            and isinstance(payload, dict)
         )
-        return read(document, subscription.version, payload)
     except (KeyError, TypeError, ValueError) as error:
-        message = f"The job's event cannot be read: {error!r}"
+        message = f"The job's event cannot be read: {type(error).__name__}"
         raise Permanent(message, code="malformed") from error
+    if not is_ours:
+        message = "The job's event is of another tenant, type or version than the job"
+        raise Permanent(message, code="malformed")
+    newest = upcasters.upcast(event.type, payload, version=version, to=event.version)
+    return replace(event, payload=newest)
 
 
 def _cause(event: Event) -> Known:

@@ -67,7 +67,8 @@ class Transaction:
         trace: TracebackType | None,
     ) -> None:
         connection = cast("AsyncLent", self._connection)
-        failure = error or self._failure() or _stopped_at("transaction.written")
+        # An exception may be falsy.
+        failure = error if error is not None else self._failure()
         if failure is not None:
             try:
                 await self._aundo(connection)
@@ -117,7 +118,8 @@ class Transaction:
         trace: TracebackType | None,
     ) -> None:
         connection = cast("Lent", self._connection)
-        failure = error or self._failure() or _stopped_at("transaction.written")
+        # An exception may be falsy.
+        failure = error if error is not None else self._failure()
         if failure is not None:
             try:
                 self._undo(connection)
@@ -164,7 +166,7 @@ class Transaction:
         reach("transaction.settled")
         self._connection = connection
 
-    def _failure(self) -> Exception | None:
+    def _failure(self) -> BaseException | None:
         """Return why the transaction cannot be committed, although its block did not raise.
 
         PostgreSQL answers COMMIT with a silent rollback after a statement that failed, whoever
@@ -173,7 +175,7 @@ class Transaction:
         assert self._connection is not None
         match self._connection.info.transaction_status:
             case TransactionStatus.INTRANS:
-                return None
+                return _stopped_at("transaction.written")
             case TransactionStatus.INERROR:
                 message = (
                     "A statement of ctx.transaction() failed, so nothing of it can be committed."
