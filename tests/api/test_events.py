@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import uuid
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+import psycopg
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 
     import httpx
 
@@ -54,6 +56,39 @@ def subscribe(desk: Desk, *names: str, event_type: str = "paid") -> None:
 def route(desk: Desk, *names: str) -> None:
     for name in names:
         desk.sql("select hudhud.relay(%s)", name)
+
+
+async def test_an_aggregate_that_somebody_holds_is_not_waited_for_without_end(
+    desk: Desk, client: httpx.AsyncClient, problem: Check
+) -> None:
+    publish = "select hudhud.publish('paid', '{}', tenant_id => 'acme', aggregate_type => 'order',"
+    with psycopg.connect(desk.database) as other:
+        other.execute(f"{publish} aggregate_id => '7')".encode())
+        for headers in ({}, {"Idempotency-Key": "k"}):
+            answer = await client.post("/v1/events", json=EVENT, headers=headers)
+            problem(answer, 503, "database_unavailable")
+            assert "Nothing was done" in str(answer.json()["detail"])
+        other.rollback()
+    answer = await client.post("/v1/events", json=EVENT, headers={"Idempotency-Key": "k"})
+    assert answer.status_code == 202
+
+
+class Limit:
+    """A statement: how long its transaction may stand still."""
+
+    values: Sequence[object] = ()
+    named: Mapping[str, object] = MappingProxyType({})
+
+    def sql(self, _: object) -> str:
+        return "select current_setting('idle_in_transaction_session_timeout')"
+
+    def answer(self, rows: Sequence[Sequence[object]], _: object) -> object:
+        return rows[0][0]
+
+
+async def test_a_transaction_of_a_face_that_is_gone_is_ended_by_the_server(desk: Desk) -> None:
+    database: Any = desk.app.state.face.database
+    assert await database.transact(lambda run: run(Limit())) == "15s"
 
 
 async def test_a_published_event_is_committed_and_found_at_its_location(

@@ -36,6 +36,13 @@ RECONNECT_SECONDS = 5.0
 """How long the pool tries on its own, with growing pauses; after that each request makes it try."""
 STATEMENT_SECONDS = 15.0
 """No transaction of the HTTP face needs more; one that does must not hold its connection."""
+LOCK_SECONDS = 2
+"""How long one waits for what somebody else's transaction holds, as an aggregate."""
+_BOUNDS = (
+    f"select set_config('lock_timeout', '{LOCK_SECONDS}s', true),"
+    # Nobody else ends it when this host is gone: what it holds would be held for hours.
+    f" set_config('idle_in_transaction_session_timeout', '{STATEMENT_SECONDS:g}s', true)"
+).encode()
 
 
 class Run(Protocol):
@@ -115,6 +122,7 @@ class Database:
             self._pool.connection() as connection,
             connection.transaction(),
         ):
+            await connection.execute(_BOUNDS)
             return await work(partial(driver.arun, connection))
 
     async def _run(self, statement: Statement[T]) -> T:

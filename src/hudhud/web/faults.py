@@ -48,6 +48,7 @@ _AWAY = (
     "The database did not answer. Whether a write was accepted is unknown: repeat it with the same"
     " Idempotency-Key."
 )
+_HELD = "Somebody's open transaction holds what this request needs. Nothing was done: repeat it."
 _FRAMEWORK = {
     404: ("not_found", "There is nothing here that you may see."),
     405: ("method_not_allowed", "This resource does not offer that method; see the Allow header."),
@@ -132,6 +133,8 @@ async def _on_database(request: Request, error: Exception) -> Response:
             code="invalid_request",
             detail="A value of this request is out of the range that the database can hold.",
         )
+    elif isinstance(error, psycopg.errors.LockNotAvailable):
+        problem = problems.unavailable(_HELD).problem
     elif isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError)):
         problem = problems.unavailable(_AWAY).problem
     elif isinstance(error, (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedFunction)):

@@ -85,8 +85,6 @@ async def perform(
     """
     database = face_of(request).database
     key = _request_key(request, caller, sent)
-    if key is None and act.check is None:
-        return act.answer(await database.call(act.call))
     if key is None:
         return await database.transact(lambda run: _done(run, act))
     return await database.transact(lambda run: _once(run, key, act))
