@@ -361,6 +361,31 @@ async def test_statements_that_come_again_are_prepared_unless_a_pooler_is_in_bet
     assert seen == [(int(is_direct),)] * 2
 
 
+async def test_a_run_whose_prepared_statement_has_other_columns_by_now_costs_no_attempt(
+    database: str, jobs: Jobs
+) -> None:
+    application = Application()
+    look = "select * from written"
+
+    @application.handler("first", max_attempts=1)
+    async def first(ctx: Context) -> None:
+        async with ctx.transaction() as connection:
+            for _ in range(10):
+                await connection.execute(look)
+
+    @application.handler("plain", max_attempts=1)
+    def plain(ctx: Context) -> None:
+        with ctx.transaction() as connection:
+            for _ in range(10):
+                connection.execute(look)
+
+    async with working(application, database):
+        for column in ("at", "by", "of"):
+            made = [await jobs.add("first"), await jobs.add("plain")]
+            assert await jobs.until_ended(*made) == ["succeeded"] * 2
+            await jobs.connection.execute(f"alter table written add column {column} text".encode())
+
+
 async def test_a_commit_under_way_is_finished_though_the_handler_is_interrupted(
     database: str, jobs: Jobs, told: Told
 ) -> None:

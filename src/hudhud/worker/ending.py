@@ -9,6 +9,8 @@ from datetime import timedelta
 from math import isnan
 from typing import TYPE_CHECKING, Any, Final, cast
 
+import psycopg
+
 from hudhud.domain.job import Outcome
 from hudhud.domain.payload import RESULT_BYTES_MAX, dump_value
 from hudhud.domain.redact import clean, describe
@@ -73,6 +75,8 @@ def _of_error(run: Run, handler: AnyHandler, error: BaseException) -> Settlement
     if isinstance(error, Snooze):
         seconds = _bounded_seconds(error.seconds)
         return _settlement(run, Outcome.SNOOZE, code=error.code, delay_seconds=seconds)
+    if _is_plan_changed(error):
+        return hand_back(run, "plan_changed")
     failure = describe(error)
     error_class = _class_of(error, handler)
     settlement = _settlement(
@@ -192,6 +196,16 @@ def _class_of(error: BaseException, handler: AnyHandler) -> str:
     if isinstance(error, Retryable) or not isinstance(error, Exception):
         return "retryable"
     return handler.class_of(error) or "retryable"
+
+
+def _is_plan_changed(error: BaseException) -> bool:
+    """Whether a prepared statement's columns were changed meanwhile; prepared anew, it will run.
+
+    PostgreSQL has no code of its own for that, and translates the text.
+    """
+    if not isinstance(error, psycopg.errors.FeatureNotSupported):
+        return False
+    return error.diag.source_function == "RevalidateCachedQuery"
 
 
 def _retried(

@@ -141,7 +141,8 @@ def _read(
     if not is_ours:
         message = "The job's event is of another tenant, type or version than the job"
         raise Permanent(message, code="malformed")
-    newest = upcasters.upcast(event.type, payload, version=version, to=event.version)
+    known = cast("dict[str, Any]", payload)
+    newest = upcasters.upcast(event.type, known, version=version, to=event.version)
     return replace(event, payload=newest)
 
 
