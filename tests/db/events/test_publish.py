@@ -145,6 +145,14 @@ def test_personal_fields_are_refused_unless_the_type_states_its_need(db: Verbs) 
     db.call("publish", type=TYPE, payload={"id": 7, "email": "a@example.org"})
 
 
+def test_a_version_that_nobody_declared_hides_no_personal_field(db: Verbs) -> None:
+    declare(db, schema={"optional": {"email": "string"}}, personal=["email"])
+    db.call("publish", type=TYPE, payload={"id": 7}, version=2)
+    with db.refused("HH011", "$.email", "personal"):
+        db.call("publish", type=TYPE, payload={"email": "a@example.org"}, version=2)
+    db.call("publish", type="another", payload={"email": "a@example.org"})
+
+
 @pytest.mark.parametrize(
     ("declared", "word"),
     [

@@ -29,7 +29,13 @@ begin
                     and (octet_length(payload::text) <= 200 or hudhud.is_readable(payload))
                     and (t.guard is null or payload @@ t.guard)
                     and (coalesce(t.is_open, true) or payload - t.field_names = '{}')
-                    and (t.personal_need is not null or not coalesce(payload ?| t.personal_fields, false)), false) as is_fine
+                    and case
+                            when t.type is not null then t.personal_need is not null or not payload ?| t.personal_fields
+                            -- Of a version that nobody declared yet the others say what is personal.
+                            else not exists (
+                                select from hudhud.event_type o
+                                where o.type = publish.type and o.personal_need is null and payload ?| o.personal_fields)
+                        end, false) as is_fine
     into seen
     from (select) one
     left join hudhud.event_type t on t.type = publish.type and t.version = publish.version;

@@ -9,6 +9,7 @@ declare
     bytes_max integer := (select s.event_bytes_max from hudhud.setting s);
     contract hudhud.event_type%rowtype;
     problem text;
+    personal text;
 begin
     if bytes > bytes_max then
         raise exception using errcode = 'HH002', message = format(
@@ -19,9 +20,14 @@ begin
     problem := hudhud.payload_problem(
         payload, coalesce(contract.field_names, '{}'), coalesce(contract.field_types, '{}'),
         coalesce(contract.field_needed, '{}'), coalesce(contract.is_open, true));
-    if problem is null and contract.personal_need is null and payload ?| contract.personal_fields then
-        problem := format('$.%s is personal, and the type does not state why an event needs it; publish a reference.',
-            (select name from unnest(contract.personal_fields) name where payload ? name limit 1));
+    select name into personal
+    from hudhud.event_type t, unnest(t.personal_fields) name
+    where t.type = refuse_event.type and (contract.type is null or t.version = contract.version)
+      and t.personal_need is null and payload ? name
+    limit 1;
+    if problem is null and personal is not null then
+        problem := format(
+            '$.%s is personal, and the type does not state why an event needs it; publish a reference.', personal);
     end if;
     if problem is null and hudhud.unreadable_part(payload) is not null then
         problem := format('it %s.', hudhud.unreadable_part(payload));
