@@ -167,6 +167,18 @@ def test_the_doctor_alarms_over_a_subscription_that_nobody_announces(
     assert line(hudhud)["is_silent"] is True
 
 
+def test_the_doctor_alarms_over_a_stopped_subscription_that_a_worker_announces(
+    hudhud: Hudhud, verbs: Verbs
+) -> None:
+    """As after a deploy that renamed it was taken back."""
+    verbs.answer("change_subscription", subscription=NAME, state="stopped", actor="ann")
+    verdict, detail = told(hudhud)[-1]
+    assert verdict == "WRONG"
+    assert f"{NAME}, which an operator stopped" in detail
+    verbs.connection.execute(AHEAD)
+    assert not [detail for _, detail in told(hudhud) if NAME in detail]
+
+
 def test_the_doctor_names_a_session_that_holds_events_up(
     hudhud: Hudhud, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

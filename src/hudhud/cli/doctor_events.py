@@ -62,7 +62,9 @@ def _waiting(subscriptions: Sequence[Row]) -> Finding:
 
 
 def _gone(subscriptions: Sequence[Row]) -> Iterator[Finding]:
-    if silent := _names(one for one in subscriptions if one["is_silent"]):
+    if silent := _names(
+        one for one in subscriptions if one["is_silent"] and one["state"] == "active"
+    ):
         yield Finding(
             Verdict.WRONG,
             "events",
@@ -72,6 +74,15 @@ def _gone(subscriptions: Sequence[Row]) -> Iterator[Finding]:
     if paused := _names(one for one in subscriptions if one["state"] == "paused"):
         yield Finding(
             Verdict.NOTE, "events", f"{paused} paused; their events are kept: hudhud events resume"
+        )
+    announced = [one for one in subscriptions if one["state"] == "stopped" and one["is_announced"]]
+    if announced:
+        named = ", ".join(str(one["name"]) for one in announced)
+        yield Finding(
+            Verdict.WRONG,
+            "events",
+            f"a worker announces {named}, which an operator stopped: nothing is routed to them."
+            " hudhud events resume NAME --reason …",
         )
     if skipped := _names(one for one in subscriptions if one["skipped"]):
         yield Finding(

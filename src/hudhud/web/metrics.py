@@ -159,7 +159,9 @@ def _of_subscriptions(rows: Iterable[Row]) -> Iterable[Metric]:
         kind = GaugeMetricFamily if column in _EVENT_GAUGES else CounterMetricFamily
         family = kind(name, text, labels=["subscription"])
         for row in rows:
-            family.add_metric([str(row["name"])], float(cast("float", row[column])))
+            # Nobody is behind with what is not to be routed.
+            if column != "oldest_seconds" or (row["state"] == "active" and not row["is_silent"]):
+                family.add_metric([str(row["name"])], float(cast("float", row[column])))
         yield family
 
 

@@ -121,6 +121,37 @@ def test_a_subscription_that_nobody_announces_any_more_keeps_nothing(db: Verbs) 
     assert skipped(db) == 2
 
 
+def test_a_paused_subscription_keeps_its_events_though_nobody_announces_it(db: Verbs) -> None:
+    subscribe(db)
+    publish_on(db, OLD, 1)
+    db.answer("change_subscription", subscription=NAME, state="paused", actor="ann")
+    db.connection.execute(
+        "update hudhud.subscription set seen_at = clock_timestamp() - interval '9 days'"
+    )
+    assert released(db) == ([NAME], [])
+    assert db.answer("silent_subscriptions") == []
+
+
+@pytest.mark.parametrize("hours", [0, 96])
+def test_time_in_which_no_worker_was_there_at_all_makes_nobody_silent(
+    db: Verbs, hours: int
+) -> None:
+    """An outage, or the age of a dump: who starts first takes nothing from those that follow."""
+    subscribe(db)
+    subscribe(db, "other", "other.type")
+    publish_on(db, OLD, 1)
+    db.connection.execute(
+        "update hudhud.subscription set seen_at = clock_timestamp() - interval '4 days'"
+    )
+    db.connection.execute(
+        "update hudhud.relay_state set watched_at = clock_timestamp() - make_interval(hours => %s)",
+        (hours,),
+    )
+    subscribe(db, "other", "other.type")
+    assert db.answer("silent_subscriptions") == ([] if hours else [NAME])
+    assert released(db) == (([NAME], []) if hours else ([], [NAME]))
+
+
 def test_a_subscription_that_is_back_in_time_gets_all_it_missed(db: Verbs) -> None:
     subscribe(db)
     publish(db, 1)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from types import SimpleNamespace
+from typing import Any, ClassVar, Final
 from uuid import UUID
 
 import pytest
@@ -29,6 +30,7 @@ DOCUMENT: dict[str, Any] = {
     "causation_id": None,
     "payload": {"n": 1},
 }
+CONTEXT: Final = SimpleNamespace(tenant_id="acme")
 
 
 class Base:
@@ -211,14 +213,14 @@ def test_the_function_gets_the_event_upcast_to_its_version(app: Hudhud) -> None:
 
     handler = app.registry.find("order.paid:ship", 1)
     assert handler is not None
-    assert handler("a context", event=DOCUMENT) == "shipped"
+    assert handler(CONTEXT, event=DOCUMENT) == "shipped"
     [(ctx, event)] = seen
     assert made == [NewEvent("made", {}, correlation_id="c", causation_id=ID)]
-    assert ctx == "a context"
+    assert ctx is CONTEXT
     assert (event.id, event.version, event.payload) == (ID, 2, {"m": 1})
     assert (event.aggregate, event.sequence, event.position) == (("order", "A"), 3, 9)
     assert event.occurred_at.isoformat() == DOCUMENT["occurred_at"]
-    assert ship("a context", event) == "shipped"  # as the function itself
+    assert ship(CONTEXT, event) == "shipped"  # as the function itself
     assert made[1] == NewEvent("made", {})
 
 
@@ -230,7 +232,7 @@ def test_a_document_that_is_no_event_is_malformed(app: Hudhud, broken: dict[str,
 
     (handler,) = app.registry
     with pytest.raises(Permanent) as caught:
-        handler(None, event=DOCUMENT | broken if broken else {})
+        handler(CONTEXT, event=DOCUMENT | broken if broken else {})
     assert caught.value.code == "malformed"
 
 

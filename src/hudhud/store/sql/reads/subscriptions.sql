@@ -1,10 +1,12 @@
 -- Each subscription and how far it is, at a cost that is bounded whatever has piled up.
 -- Parameters: count_max: counting stops there.
--- Returns: rows by name. is_silent: nobody has announced it for keep_silent, so that nothing is routed or kept for it. waiting: events that
+-- Returns: rows by name. is_silent: nobody has announced it for keep_silent, so that nothing is routed to it; is_announced: a worker
+--   did so a moment ago. waiting: events that
 --   are committed and not routed, and oldest_seconds: how long the oldest of those that were counted has been waiting; is_capped: there
 --   may be more. routed: since it began; skipped: gone before it had them.
 select
     subscription.name, subscription.event_type, subscription.state, hudhud.is_silent(subscription.seen_at) as is_silent,
+    subscription.seen_at > hudhud.clock() - interval '15 minutes' as is_announced,
     subscription.queue, hudhud.lane_name(subscription.lane) as lane, subscription.max_attempts::integer as max_attempts,
     waiting.events as waiting, waiting.events >= %(count_max)s as is_capped,
     coalesce(extract(epoch from hudhud.clock() - hudhud.id_time(waiting.oldest))::double precision, 0) as oldest_seconds,

@@ -3,7 +3,8 @@
 --   subscriptions: JSON array of {name, event_type, queue, lane, max_attempts, start}; name is the type of its jobs, too. start
 --   counts when it is new: 'now' (what is committed from here on), 'beginning' (all that is kept), or a position (what comes
 --   after it).
--- Raises: HH011 for what cannot be, with its name. Touches: event_type, subscription, subscription_cursor.
+-- Raises: HH011 for what cannot be, with its name. Touches: event_type, subscription, subscription_cursor,
+--   relay_state.
 -- Called by: worker/worker.py at start.
 create or replace function hudhud.announce_events(types jsonb, subscriptions jsonb)
 returns void language plpgsql security definer
@@ -12,6 +13,7 @@ declare
     now timestamptz := hudhud.clock();
 begin
     perform hudhud.check_announced(types, subscriptions);
+    perform hudhud.forgive_absence();
     insert into hudhud.event_type as t (
         type, version, field_names, field_types, field_needed, is_open, guard, personal_fields, personal_need, announced_at)
     select a.type, a.version, coalesce(f.names, '{}'), coalesce(f.types, '{}'), coalesce(f.needed, '{}'),

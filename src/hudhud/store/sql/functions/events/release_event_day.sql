@@ -18,7 +18,8 @@ begin
     losers := '{}';
     execute format('lock table hudhud.%I in share mode', 'event_' || to_char(day, 'YYYYMMDD'));
     for wants in
-        select s.name, s.state <> 'stopped' and not hudhud.is_silent(s.seen_at) as holds from hudhud.subscription s
+        select s.name, s.state = 'paused' or (s.state = 'active' and not hudhud.is_silent(s.seen_at)) as holds
+        from hudhud.subscription s
         order by holds desc, s.name
     loop
         if wants.holds then
