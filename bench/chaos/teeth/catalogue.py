@@ -97,8 +97,8 @@ _ONE_WORKER: Final[dict[str, object]] = {
 }
 
 
-def _by_freezes(*windows: Window, **fields: Any) -> dict[str, object]:  # noqa: ANN401 - as above
-    mix = _mix({Kind.FREEZE: 8}, freezes=windows, **fields)
+def _by_freezes(*windows: Window, amount: int = 8, **fields: Any) -> dict[str, object]:  # noqa: ANN401 - as above
+    mix = _mix({Kind.FREEZE: amount}, freezes=windows, **fields)
     return {"kills": 1, "mix": mix, **_NO_APIS}
 
 
@@ -321,8 +321,14 @@ _ALL: Final = (
         ),
         options={
             "weights": _OUTSIDE,
-            **_by_freezes(Window.CHECKING, frozen_seconds=(3.0, 6.0)),
+            **_by_freezes(
+                Window.CHECKING, amount=24, frozen_seconds=(3.5, 6.5), pause_seconds=(0.3, 0.9)
+            ),
             "bad_share": 0.7,
+            "late_seconds": 1.2,
+            # Somebody must be there to send again while the others are frozen.
+            "workers": 6,
+            "jobs_per_second": 100.0,
         },
     ),
     Tooth(
