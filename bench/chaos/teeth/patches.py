@@ -100,7 +100,8 @@ def mark_without_a_true_look() -> None:
 def woken_by_notify_alone() -> None:
     """Wait for a hint, however long it takes."""
 
-    async def wait(self: Claimer, event: asyncio.Event) -> None:
+    async def wait(self: Claimer, event: asyncio.Event, *, busy_seconds: float) -> None:
+        del busy_seconds
         async with self.until_stop():
             await event.wait()
 
