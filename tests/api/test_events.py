@@ -253,6 +253,10 @@ async def test_an_event_shows_the_jobs_that_were_made_of_it(
     assert (await client.post(f"{cancelled}/cancellation", json={})).is_success
     jobs = (await client.get(f"/v1/events/{second}")).json()["jobs"]
     assert [job["status"] for job in jobs] == ["cancelled", "pending"]
+    desk.sql("update hudhud.outcome set outcome = 'fail' where job_id = %s", jobs[0]["id"])
+    desk.sql("select hudhud.replay(%s, actor => 'ann', reason => 'a mistake')", jobs[0]["id"])
+    jobs = (await client.get(f"/v1/events/{second}")).json()["jobs"]
+    assert [job["status"] for job in jobs] == ["dead", "pending", "pending"]
 
 
 async def test_a_job_that_only_looks_as_if_made_of_an_event_is_not_shown(
@@ -263,7 +267,9 @@ async def test_a_job_that_only_looks_as_if_made_of_an_event_is_not_shown(
     route(desk, "paid:ship")
     payload = json.dumps({"event": {"id": event_id}})
     desk.sql("select hudhud.enqueue('mail', %s::text::jsonb, tenant_id => 'acme')", payload)
-    desk.sql("select hudhud.enqueue('paid:ship', %s::text::jsonb, tenant_id => 'other')", payload)
+    for tenant in ("acme", "other"):
+        enqueue = "select hudhud.enqueue('paid:ship', %s::text::jsonb, tenant_id => %s)"
+        desk.sql(enqueue, payload, tenant)
     jobs = (await client.get(f"/v1/events/{event_id}")).json()["jobs"]
     assert [job["type"] for job in jobs] == ["paid:ship"]
     assert len(jobs) == 1

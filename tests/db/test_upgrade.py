@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 TABLES = (
     *("job", "job_kept", "outcome", "outcome_kept", "ready", "scheduled", "waiting", "lease"),
-    *("event", "event_aggregate", "event_type", "subscription", "subscription_cursor"),
+    *("event", "event_job", "event_aggregate", "event_type", "subscription", "subscription_cursor"),
     *("database_epoch", "relay_state"),
     *("idempotency", "job_type", "worker", "queue", "setting", "cancel_request", "audit"),
 )

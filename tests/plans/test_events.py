@@ -36,14 +36,17 @@ do $$
 declare
     today date := (clock_timestamp() at time zone 'UTC')::date;
     day date;
+    parent text;
     child text;
 begin
-    for day in select today + n from generate_series(-%s, %s) n loop
-        child := 'event_' || to_char(day, 'YYYYMMDD');
+    for day, parent in
+        select today + n, p from generate_series(-%s, %s) n, unnest(array['event', 'event_job']) p
+    loop
+        child := parent || '_' || to_char(day, 'YYYYMMDD');
         continue when to_regclass('hudhud.' || child) is not null;
         execute format(
-            'create table hudhud.%%I partition of hudhud.event for values from (%%L) to (%%L)',
-            child, hudhud.first_id(day::timestamp at time zone 'UTC'),
+            'create table hudhud.%%I partition of hudhud.%%I for values from (%%L) to (%%L)',
+            child, parent, hudhud.first_id(day::timestamp at time zone 'UTC'),
             hudhud.first_id((day + 1)::timestamp at time zone 'UTC'));
     end loop;
     -- What was cached on empty tables is used on full ones: nobody may tell the planner better.

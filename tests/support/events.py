@@ -44,18 +44,21 @@ def publish(db: Verbs, n: int = 1, event_type: str = TYPE, **options: object) ->
 
 
 def make_day(db: Verbs, days_ago: int) -> None:
-    """Make a day's partition of events in the past; for a database of the test's own."""
+    """Make a day's partitions of events in the past; for a database of the test's own."""
     db.connection.execute(
         b"""
         do $$
         declare
             day date := (clock_timestamp() at time zone 'UTC')::date - DAYS;
+            parent text;
         begin
-            execute format(
-                'create table hudhud.%I partition of hudhud.event for values from (%L) to (%L)',
-                'event_' || to_char(day, 'YYYYMMDD'),
-                hudhud.first_id(day::timestamp at time zone 'UTC'),
-                hudhud.first_id((day + 1)::timestamp at time zone 'UTC'));
+            foreach parent in array array['event', 'event_job'] loop
+                execute format(
+                    'create table hudhud.%I partition of hudhud.%I for values from (%L) to (%L)',
+                    parent || '_' || to_char(day, 'YYYYMMDD'), parent,
+                    hudhud.first_id(day::timestamp at time zone 'UTC'),
+                    hudhud.first_id((day + 1)::timestamp at time zone 'UTC'));
+            end loop;
         end $$
         """.replace(b"DAYS", str(days_ago).encode())
     )

@@ -6,9 +6,9 @@ declare
     parent text;
     child text;
 begin
-    foreach parent in array array['job', 'outcome', 'log', 'event'] loop
+    foreach parent in array array['job', 'outcome', 'log', 'event', 'event_job'] loop
         for day in select (now() at time zone 'UTC')::date - n
-                   from generate_series(2, case when parent = 'event' then least({days}, 7) else {days} end) n loop
+                   from generate_series(2, case when parent like 'event%' then least({days}, 7) else {days} end) n loop
             child := parent || '_' || to_char(day, 'YYYYMMDD');
             execute format('create table hudhud.%I partition of hudhud.%I for values from (%L) to (%L)', child, parent,
                 hudhud.first_id(day::timestamp at time zone 'UTC'), hudhud.first_id((day + 1)::timestamp at time zone 'UTC'));

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from tests.support.sessions import Sessions
     from tests.support.verbs import Verbs
 
-PARENTS = ("job", "outcome", "log", "event")
+PARENTS = ("job", "outcome", "log", "event", "event_job")
 
 
 def today(db: Verbs) -> date:

@@ -1,4 +1,7 @@
--- From an event to the jobs that were made of it. Of other jobs that have a field `event` it holds at most 36 characters each.
--- Building it reads the jobs there are; enqueues into them wait meanwhile.
-create index job_event on hudhud.job (left(payload #>> '{event,id}', 36)) where payload ? 'event';
-create index job_kept_event on hudhud.job_kept (left(payload #>> '{event,id}', 36)) where payload ? 'event';
+-- Which jobs were made of an event; what is run again is found from those. Only relays write it: an index on jobs would cost every
+-- enqueue, and believe whatever a payload says. It goes with the events of its day.
+create table hudhud.event_job (
+    event_id uuid not null,
+    job_id   uuid not null,
+    primary key (event_id, job_id)
+) partition by range (event_id);

@@ -9,6 +9,6 @@ from pg_class c
 left join pg_inherits i on i.inhrelid = c.oid
 where c.relnamespace = 'hudhud'::regnamespace
   and c.relkind = 'r'
-  and c.relname ~ '^event_[0-9]{8}$'
+  and c.relname ~ '^event(_job)?_[0-9]{8}$'
   and to_date(right(c.relname, 8), 'YYYYMMDD') <= cast(%(day)s as date)
 order by day, name

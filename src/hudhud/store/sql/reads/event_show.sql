@@ -11,10 +11,13 @@ select
         select jsonb_agg(jsonb_build_object('id', made.id, 'type', made.type, 'status', status.status) order by made.id)
         from (
             select job.id, job.type
-            from hudhud.job_all job
-            join hudhud.subscription on subscription.job_type = job.type and subscription.event_type = event.type
-            where job.payload ? 'event' and left(job.payload #>> '{event,id}', 36) = event.id::text
-              and job.tenant_id = event.tenant_id
+            from hudhud.event_job
+            cross join lateral (
+                select job.id, job.type from hudhud.job_all job where job.id = event_job.job_id
+                union all
+                select again.id, again.type from hudhud.job_all again where again.root_id = event_job.job_id
+                offset 0) job
+            where event_job.event_id = event.id
             order by job.id limit 100
         ) made
         join hudhud.job_status status on status.id = made.id), '[]') as jobs

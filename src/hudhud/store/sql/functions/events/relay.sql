@@ -5,7 +5,7 @@
 -- Parameters: max_events per call; a longer step is gone on with by the next one.
 -- Returns: one row: jobs made, and whether the step goes on. 0 and false also when another relay has the subscription.
 -- Raises: HH010 in a copy.
--- Touches: subscription_cursor, job, ready, range_new. Locks: the subscription's row; skips it when another has it.
+-- Touches: subscription_cursor, job, event_job, ready, range_new. Locks: the subscription's row; skips it when another has it.
 -- Called by: worker/relay.py, any number at once.
 create or replace function hudhud.relay(
     subscription text, max_events integer default 1000, out routed integer, out is_open boolean)
@@ -83,6 +83,8 @@ begin
                jsonb_build_object('event', j.document), j.correlation_id, j.traceparent
         from unnest(ids, picked.versions, picked.tenants, picked.documents, picked.correlations, picked.traces)
             j(id, version, tenant_id, document, correlation_id, traceparent);
+        insert into hudhud.event_job (event_id, job_id)
+        select (j.document ->> 'id')::uuid, j.id from unnest(ids, picked.documents) j(id, document);
         perform hudhud.register_range(0::smallint, asked.queue, asked.lane, t.tenant_id)
         from (select distinct tenant_id from unnest(picked.tenants) tenant_id) t;
         insert into hudhud.ready (job_id, run, shard, line, lane, attempt, crashes, queue, tenant_id)
