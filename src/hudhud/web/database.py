@@ -15,6 +15,7 @@ from psycopg_pool import AsyncConnectionPool
 
 from hudhud.domain.plain import shown_json
 from hudhud.drivers import psycopg as driver
+from hudhud.store.reads import Read
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from psycopg.rows import TupleRow
 
     from hudhud.store.call import Call, Statement
-    from hudhud.store.reads import Read
 
     Pool: TypeAlias = AsyncConnectionPool[psycopg.AsyncConnection[TupleRow]]
 
@@ -36,13 +36,9 @@ RECONNECT_SECONDS = 5.0
 """How long the pool tries on its own, with growing pauses; after that each request makes it try."""
 STATEMENT_SECONDS = 15.0
 """No transaction of the HTTP face needs more; one that does must not hold its connection."""
-LOCK_SECONDS = 2
+LOCK_SECONDS = 2.0
 """How long one waits for what somebody else's transaction holds, as an aggregate."""
-_BOUNDS = (
-    f"select set_config('lock_timeout', '{LOCK_SECONDS}s', true),"
-    # Nobody else ends it when this host is gone: what it holds would be held for hours.
-    f" set_config('idle_in_transaction_session_timeout', '{STATEMENT_SECONDS:g}s', true)"
-).encode()
+_BOUNDS = Read("bounds", {"lock_seconds": LOCK_SECONDS, "idle_seconds": STATEMENT_SECONDS})
 
 
 class Run(Protocol):
@@ -122,7 +118,7 @@ class Database:
             self._pool.connection() as connection,
             connection.transaction(),
         ):
-            await connection.execute(_BOUNDS)
+            await driver.arun(connection, _BOUNDS)
             return await work(partial(driver.arun, connection))
 
     async def _run(self, statement: Statement[T]) -> T:

@@ -50,56 +50,59 @@ begin
                        where q.name = coalesce(queue, 'default') and q.busy_until > clock_timestamp()) as is_busy
         into seen;
     end if;
-    if not seen.is_plain then
-        if num_nonnulls(available_at, delay) = 2 then
-            raise exception using errcode = 'HH001', message = 'Give available_at or delay, not both.';
-        elsif unique_for is not null and num_nonnulls(idempotency_key, unique_by) = 0 then
-            raise exception using errcode = 'HH001', message = 'unique_for needs idempotency_key or unique_by.';
-        end if;
-        available_at := coalesce(available_at, seen.now + delay);
-        perform hudhud.check_options(
-            type, version, tenant_id, seen.of_queue, seen.of_lane, idempotency_key, on_conflict, available_at, expires_at,
-            seen.attempts_max, tags, traceparent, correlation_id);
-        if not seen.is_announced and exists (select from hudhud.queue q where q.name = seen.of_queue and q.is_strict) then
-            raise exception using errcode = 'HH004', message = format(
-                'No worker has announced %s version %s, and queue %s is strict.', type, version, seen.of_queue);
-        end if;
-    end if;
-    if not seen.is_fine then
-        perform hudhud.refuse_payload(type, version, payload);
-    end if;
-
     id := seen.id;
     deduplicated := false;
-    if unique_by is not null then
-        if idempotency_key is not null then
-            raise exception using errcode = 'HH001', message = 'Give idempotency_key or unique_by, not both.';
+    -- An ordinary one is asked nothing more.
+    if not (seen.is_plain and seen.is_fine and seen.is_known) then
+        if not seen.is_plain then
+            if num_nonnulls(available_at, delay) = 2 then
+                raise exception using errcode = 'HH001', message = 'Give available_at or delay, not both.';
+            elsif unique_for is not null and num_nonnulls(idempotency_key, unique_by) = 0 then
+                raise exception using errcode = 'HH001', message = 'unique_for needs idempotency_key or unique_by.';
+            end if;
+            available_at := coalesce(available_at, seen.now + delay);
+            perform hudhud.check_options(
+                type, version, tenant_id, seen.of_queue, seen.of_lane, idempotency_key, on_conflict, available_at, expires_at,
+                seen.attempts_max, tags, traceparent, correlation_id);
+            if not seen.is_announced and exists (select from hudhud.queue q where q.name = seen.of_queue and q.is_strict) then
+                raise exception using errcode = 'HH004', message = format(
+                    'No worker has announced %s version %s, and queue %s is strict.', type, version, seen.of_queue);
+            end if;
         end if;
-        idempotency_key := hudhud.unique_key(payload, unique_by);
-    end if;
-    if idempotency_key is not null then
-        holder := hudhud.take_key(
-            tenant_id, type, idempotency_key, id, on_conflict, coalesce(seen.now + unique_for, 'infinity'));
-        if holder is not null then
-            id := holder;
-            deduplicated := true;
+        if not seen.is_fine then
+            perform hudhud.refuse_payload(type, version, payload);
+        end if;
+
+        if unique_by is not null then
+            if idempotency_key is not null then
+                raise exception using errcode = 'HH001', message = 'Give idempotency_key or unique_by, not both.';
+            end if;
+            idempotency_key := hudhud.unique_key(payload, unique_by);
+        end if;
+        if idempotency_key is not null then
+            holder := hudhud.take_key(
+                tenant_id, type, idempotency_key, id, on_conflict, coalesce(seen.now + unique_for, 'infinity'));
+            if holder is not null then
+                id := holder;
+                deduplicated := true;
+                return;
+            end if;
+        end if;
+
+        if available_at > seen.now then
+            insert into hudhud.job (
+                id, shard, version, lane, max_attempts, created_at, available_at, expires_at, tenant_id, type, queue, payload,
+                idempotency_key, correlation_id, traceparent, tags)
+            values (
+                id, 0, version, seen.of_lane, seen.attempts_max, seen.now, available_at, expires_at, tenant_id, type, seen.of_queue,
+                payload, idempotency_key, correlation_id, traceparent, tags);
+            insert into hudhud.scheduled (available_at, job_id, run, shard, lane, attempt, crashes, queue, tenant_id)
+            values (available_at, id, 1, 0, seen.of_lane, 0, 0, seen.of_queue, tenant_id);
             return;
         end if;
-    end if;
-
-    if available_at > seen.now then
-        insert into hudhud.job (
-            id, shard, version, lane, max_attempts, created_at, available_at, expires_at, tenant_id, type, queue, payload,
-            idempotency_key, correlation_id, traceparent, tags)
-        values (
-            id, 0, version, seen.of_lane, seen.attempts_max, seen.now, available_at, expires_at, tenant_id, type, seen.of_queue,
-            payload, idempotency_key, correlation_id, traceparent, tags);
-        insert into hudhud.scheduled (available_at, job_id, run, shard, lane, attempt, crashes, queue, tenant_id)
-        values (available_at, id, 1, 0, seen.of_lane, 0, 0, seen.of_queue, tenant_id);
-        return;
-    end if;
-    if not seen.is_known then
-        perform hudhud.register_range(0::smallint, seen.of_queue, seen.of_lane, tenant_id);
+        if not seen.is_known then
+            perform hudhud.register_range(0::smallint, seen.of_queue, seen.of_lane, tenant_id);
+        end if;
     end if;
     -- From the job row, and so after it: a low-water mark over seq can trust transaction ids.
     with asked as (
