@@ -154,7 +154,9 @@ def test_a_start_bears_that_its_status_file_comes_and_goes(tmp_path: Path) -> No
     status = tmp_path / "data" / "postmaster.pid"
     status.parent.mkdir()
     flicker = (
-        "import pathlib, sys\nstatus = pathlib.Path(sys.argv[1])\n"
+        "import pathlib, signal, sys\nstatus = pathlib.Path(sys.argv[1])\n"
+        # As a postmaster does; what a shell starts in the background ignores it.
+        "signal.signal(signal.SIGQUIT, signal.SIG_DFL)\n"
         "while True: status.write_text('1'); status.unlink()\n"
     )
     with subprocess.Popen([sys.executable, "-c", flicker, str(status)]) as process:
