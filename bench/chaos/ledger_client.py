@@ -64,8 +64,7 @@ class LedgerClient:
             with self._checking():
                 await asyncio.sleep(gap_ms / 1000)
             with self._sending():
-                effect.check()
-                line = self._line(ctx, effect.key)
+                line = self._checked(ctx, effect)
                 await asyncio.sleep(gap_ms / 1000)
                 writer.write(line)
             async with asyncio.timeout(REPLY_SECONDS):
@@ -79,8 +78,7 @@ class LedgerClient:
             with self._checking():
                 time.sleep(gap_ms / 1000)
             with self._sending():
-                effect.check()
-                line = self._line(ctx, effect.key)
+                line = self._checked(ctx, effect)
                 time.sleep(gap_ms / 1000)
                 plug.sendall(line)
             plug.settimeout(REPLY_SECONDS)
@@ -104,15 +102,19 @@ class LedgerClient:
             with plug.makefile("rb") as reader:
                 return _found(reader.readline())
 
-    def _line(self, ctx: Context, key: str) -> bytes:
+    def _checked(self, ctx: Context, effect: Effect[LedgerClient]) -> bytes:
+        """Check for the last time, and return what is to be written."""
+        # Taken before: who is frozen right behind the check is frozen in the gap.
+        asked_at = time.monotonic()
+        effect.check()
         who = {
             "worker": self._worker,
             "pid": os.getpid(),
             "job_id": str(ctx.job_id),
             "run": ctx.run,
-            "asked_at": time.monotonic(),
+            "asked_at": asked_at,
         }
-        return json.dumps({"act": key, "who": who}).encode() + b"\n"
+        return json.dumps({"act": effect.key, "who": who}).encode() + b"\n"
 
 
 def _find(key: str) -> bytes:
