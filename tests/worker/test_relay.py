@@ -44,6 +44,15 @@ if TYPE_CHECKING:
     from tests.support.server import Server
     from tests.support.told import Told
 
+_FAIL = f"""
+create function fail() returns trigger language plpgsql as $$
+begin
+    raise exception 'no room for this one';
+end $$;
+create trigger fail before insert on hudhud.job for each row when (new.type = '{NAME}')
+    execute function fail();
+""".encode()
+
 
 @pytest.fixture
 def app(database: str) -> Hudhud:
@@ -324,6 +333,23 @@ async def test_a_long_backlog_is_routed_in_steps_that_let_others_have_their_turn
     steps = [(one["subscription"], one["events"]) for one in told.of("relay.routed")]
     assert sorted(steps) == sorted([(NAME, 4), ("other", 1), (NAME, 4), (NAME, 2)])
     assert ("other", 1) in steps[:2]
+
+
+async def test_a_subscription_whose_steps_fail_costs_no_other_its_turn(
+    database: str, verbs: Verbs, told: Told
+) -> None:
+    subscribe(verbs)
+    subscribe(verbs, "other", "order.gone")
+    verbs.connection.execute(_FAIL)
+    publish(verbs, 1)
+    async with relaying(database, poll_seconds_max=0.01) as relay:
+        await auntil(lambda: len(told.of("relay.failed")) > 1)
+        publish(verbs, 2, "order.gone")
+        await auntil(lambda: relay.routed == 1)
+        verbs.connection.execute("drop trigger fail on hudhud.job")
+        await auntil(lambda: relay.routed == 2)
+    assert {one["subscription"] for one in told.of("relay.failed")} == {NAME}
+    assert told.of("service.crashed") == []
 
 
 async def test_a_relay_that_routes_much_spares_publishes_their_hints(

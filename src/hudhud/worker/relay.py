@@ -1,7 +1,8 @@
 """Routes events to their subscriptions; any number of relays may run at once.
 
 Each round asks which subscriptions have something to be routed, one call for all, and then routes
-those, a bounded step at a time. A publish wakes it; polling is the truth.
+those, a bounded step at a time. A publish wakes it; polling is the truth. A subscription whose step
+fails rests for a while, and costs no other one its turn.
 """
 
 from __future__ import annotations
@@ -9,14 +10,17 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+import psycopg
 from typing_extensions import override
 
-from hudhud.errors import RestoredCopyError
+from hudhud.errors import HudhudError, RestoredCopyError
 from hudhud.failpoint import reach
 from hudhud.store import events
 from hudhud.telemetry import emit
+from hudhud.worker.backoff import Backoff
 from hudhud.worker.link import Link
 from hudhud.worker.service import Service
 
@@ -34,6 +38,27 @@ BUSY_SECONDS: Final = 0.5
 BUSY_EVENTS_PER_SECOND: Final = 200
 BUSY_POLL_SECONDS: Final = 0.01
 REFUSED_SECONDS: Final = 30.0
+REST_SECONDS_MAX: Final = 30.0
+# SQLSTATE classes: what they say is said of the connection or the server, not of a step.
+_LOST: Final = ("08", "53", "57P")
+
+
+@dataclass(slots=True)
+class _Rest:
+    """What a subscription takes after steps that failed.
+
+    Attributes:
+        until: On the monotonic clock.
+    """
+
+    until: float = 0.0
+    backoff: Backoff = field(default_factory=lambda: Backoff(max_seconds=REST_SECONDS_MAX))
+
+    def begin(self) -> float:
+        """Count one more failure; return for how many seconds to rest."""
+        seconds = self.backoff.next_delay_seconds()
+        self.until = time.monotonic() + seconds
+        return seconds
 
 
 class Relay(Service):
@@ -72,6 +97,7 @@ class Relay(Service):
         self._events_max = events_max
         self._poll_seconds_max = poll_seconds_max
         self._refused_at = float("-inf")
+        self._rests: dict[str, _Rest] = {}
         self._busy_until = 0.0
         self._busy_since = time.monotonic()
         self._busy_events = 0
@@ -97,10 +123,27 @@ class Relay(Service):
         """Route what is due; return how many jobs that made."""
         try:
             names = await link.run(events.due_subscriptions())
-            return sum([await self._route(link, name) for name in names])
+            return sum([await self._give_turn(link, name) for name in names])
         except RestoredCopyError as error:
             self._tell_refused(error)
             return 0
+
+    async def _give_turn(self, link: Link, name: str) -> int:
+        """Route a step of a subscription, unless it rests; return how many jobs that made."""
+        rest = self._rests.setdefault(name, _Rest())
+        if time.monotonic() < rest.until:
+            return 0
+        try:
+            routed = await self._route(link, name)
+        except RestoredCopyError:
+            raise
+        except (psycopg.Error, HudhudError) as error:
+            if _is_lost(error):
+                raise
+            emit("relay.failed", subscription=name, error=error, retry_seconds=rest.begin())
+            return 0
+        rest.backoff.reset()
+        return routed
 
     async def _route(self, link: Link, name: str) -> int:
         """Take one step of a subscription: the others are waiting for theirs."""
@@ -144,3 +187,9 @@ class Relay(Service):
         if now - self._refused_at >= REFUSED_SECONDS:
             self._refused_at = now
             emit("relay.refused", error=error)
+
+
+def _is_lost(error: BaseException) -> bool:
+    """Whether the connection is what failed, so that no other step would fare better."""
+    state = error.sqlstate or "08" if isinstance(error, psycopg.OperationalError) else ""
+    return state.startswith(_LOST)
