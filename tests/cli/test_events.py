@@ -98,6 +98,13 @@ def test_personal_fields_are_not_shown_in_passing(hudhud: Hudhud, verbs: Verbs) 
     words = ("events", "show", str(event.id), "--json")
     assert hudhud(*words).document["payload"] == {"n": 1, "email": "(personal)"}
     assert hudhud(*words, "--personal").document["payload"] == payload
+    assert relay_all(verbs) == 1
+    job = verbs.value("select id from hudhud.job")
+    words = ("jobs", "show", str(job), "--json")
+    assert hudhud(*words).document["payload"]["event"]["payload"] == payload | {
+        "email": "(personal)"
+    }
+    assert hudhud(*words, "--personal").document["payload"]["event"]["payload"] == payload
 
 
 def test_an_event_that_is_not_there_is_said_to_be_so(hudhud: Hudhud, verbs: Verbs) -> None:

@@ -9,8 +9,16 @@ import typer
 
 from hudhud.cli.database import Session, session
 from hudhud.cli.jobs import found
-from hudhud.cli.options import Actor, DatabaseUrl, Json, OptionalReason, Reason, Tenant
-from hudhud.cli.output import print_one, print_rows
+from hudhud.cli.options import (
+    Actor,
+    DatabaseUrl,
+    Json,
+    OptionalReason,
+    Personal,
+    Reason,
+    Tenant,
+)
+from hudhud.cli.output import hidden, print_one, print_rows
 from hudhud.errors import HudhudError
 from hudhud.store import events
 
@@ -48,7 +56,6 @@ STALL_COLUMNS: Final = (
     "seconds",
 )
 COUNT_MAX: Final = 10_000
-HIDDEN: Final = "(personal)"
 
 Name = Annotated[str, typer.Argument(help="The subscription's name.", show_default=False)]
 
@@ -87,9 +94,7 @@ def list_events(  # noqa: PLR0913 - one parameter for each option
 def show(
     event_id: Annotated[UUID, typer.Argument(help="The event's id.", show_default=False)],
     *,
-    personal: Annotated[
-        bool, typer.Option("--personal", help="Show the fields that are marked personal, too.")
-    ] = False,
+    personal: Personal = False,
     tenant: Tenant = None,
     as_json: Json = False,
     database_url: DatabaseUrl = None,
@@ -103,11 +108,8 @@ def show(
         routes = opened.rows("event_routes", id=event_id)
     document = {**rows[0], "routes": [_route(route) for route in routes if route["subscription"]]}
     if not personal:
-        hidden = cast("list[str]", routes[0]["personal_fields"])
         payload = cast("Mapping[str, object]", document["payload"])
-        document["payload"] = {
-            name: HIDDEN if name in hidden else value for name, value in payload.items()
-        }
+        document["payload"] = hidden(payload, cast("list[str]", routes[0]["personal_fields"]))
     print_one(document, as_json=as_json)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, cast
 from uuid import UUID
 
 import typer
@@ -15,9 +15,10 @@ from hudhud.cli.options import (
     JobId,
     Json,
     OptionalReason,
+    Personal,
     Tenant,
 )
-from hudhud.cli.output import note, print_one, print_rows
+from hudhud.cli.output import hidden, note, print_one, print_rows
 from hudhud.domain.job import Status
 from hudhud.errors import JobNotFoundError
 from hudhud.store import jobs
@@ -72,14 +73,25 @@ def list_jobs(  # noqa: PLR0913 - one parameter for each option
 
 @app.command()
 def show(
-    job_id: JobId, *, tenant: Tenant = None, as_json: Json = False, database_url: DatabaseUrl = None
+    job_id: JobId,
+    *,
+    personal: Personal = False,
+    tenant: Tenant = None,
+    as_json: Json = False,
+    database_url: DatabaseUrl = None,
 ) -> None:
     """Show one job: status, payload, result, attempts, log, and what was done to it."""
     with session(database_url) as opened:
         rows = opened.rows("job_show", id=job_id, tenant_id=tenant)
-    if not rows:
-        raise JobNotFoundError
-    print_one(rows[0], as_json=as_json)
+        if not rows:
+            raise JobNotFoundError
+        marked = opened.rows("job_personal", id=job_id)
+    job = rows[0]
+    if marked and not personal:
+        event = cast("dict[str, Any]", job["payload"])["event"]
+        fields = cast("list[str]", marked[0]["personal_fields"])
+        event["payload"] = hidden(event["payload"], fields)
+    print_one(job, as_json=as_json)
 
 
 @app.command()

@@ -48,6 +48,9 @@ OptionalReason = Annotated[str | None, typer.Option("--reason", help="Why, for t
 Tenant = Annotated[
     str | None, typer.Option("--tenant", help="Only this tenant's; without, every tenant's.")
 ]
+Personal = Annotated[
+    bool, typer.Option("--personal", help="Show the fields that are marked personal, too.")
+]
 JobId = Annotated[UUID, typer.Argument(help="The job's id.", show_default=False)]
 Instant = Annotated[
     datetime,

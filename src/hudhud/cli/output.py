@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     Row = Mapping[str, object]
 
 CELL_CHARACTERS_MAX = 60
+HIDDEN = "(personal)"
 
 
 def print_rows(rows: Iterable[Row], columns: Sequence[str], *, as_json: bool) -> None:
@@ -49,6 +50,11 @@ def print_one(document: Row, *, as_json: bool) -> None:
             typer.echo(
                 f"{key.ljust(width) if n == 0 else ' ' * width}  {safe(text(line))}".rstrip()
             )
+
+
+def hidden(payload: Row, fields: Sequence[str]) -> dict[str, object]:
+    """Return a payload without the values of some fields."""
+    return {name: HIDDEN if name in fields else value for name, value in payload.items()}
 
 
 def note(message: str) -> None:
