@@ -338,17 +338,12 @@ _ALL: Final = (
         (
             Edit(
                 "relay",
-                "is_walk := pg_snapshot_xmax(mark.from_snapshot)::text::bigint <= 3;",
-                "is_walk := true;",
+                "        mark.from_position := mark.next_position;\n",
+                "        mark.from_position :="
+                " greatest(mark.from_position, coalesce(picked.positions[routed], 0));\n",
             ),
-            Edit("relay", "        mark.position := asked.start_position;\n", ""),
-            Edit(
-                "relay",
-                "        mark.position := 0;\n",
-                "        mark.position :="
-                " greatest(mark.position, coalesce(picked.positions[routed], 0));\n",
-            ),
-            Edit("pick_events", " and not pg_visible_in_snapshot(e.xid, from_snapshot)", ""),
+            Edit("pick_events", "e.xid >= pg_snapshot_xmax(from_snapshot) and ", ""),
+            Edit("pick_events", " and e.xid = x.xid", " and false"),
         ),
         options={**_by_kills(Window.WORKING, kills=10), "taste": {"fact_share": 0.9}},
     ),
@@ -369,15 +364,11 @@ _ALL: Final = (
         (
             Edit(
                 "publish",
-                "    select hudhud.new_id() as id, hudhud.clock() as now,",
-                "    select nextval('hudhud.event_position') as place, hudhud.new_id() as id,"
-                " pg_sleep(random() / 20), hudhud.clock() as now,",
+                "hudhud.clock() as now,",
+                "hudhud.clock() as now, nextval('hudhud.event_position') as place,"
+                " pg_sleep(random() / 20),",
             ),
-            Edit(
-                "publish",
-                "nextval('hudhud.event_position'), pg_current_xact_id()",
-                "seen.place, pg_current_xact_id()",
-            ),
+            Edit("publish", "nextval('hudhud.event_position'), seen.xid", "seen.place, seen.xid"),
         ),
         options=_CROWDED,
     ),

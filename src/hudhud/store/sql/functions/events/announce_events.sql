@@ -11,6 +11,9 @@ returns void language plpgsql security definer
 set search_path = pg_catalog, pg_temp as $$
 declare
     now timestamptz := hudhud.clock();
+    -- Read before anything gives this transaction its id.
+    before bigint := hudhud.position_before();
+    present pg_snapshot;
 begin
     perform hudhud.check_announced(types, subscriptions);
     perform hudhud.forgive_absence();
@@ -37,14 +40,18 @@ begin
     on conflict (name) do update
     set (queue, lane, max_attempts, seen_at) = (excluded.queue, excluded.lane, excluded.max_attempts, excluded.seen_at);
 
+    present := hudhud.snapshot_below(pg_current_snapshot(), pg_current_xact_id());
     -- '3:3:' is the snapshot in which nothing is visible: no transaction has a smaller id than 3.
-    insert into hudhud.subscription_cursor (subscription, number, epoch, from_snapshot, position, routed, moved_at)
+    insert into hudhud.subscription_cursor (
+        subscription, number, epoch, from_snapshot, from_position, position, routed, moved_at)
     select a.name, 1,
            -- In a copy, now is the next epoch.
            case when coalesce(a.start, 'now') = 'now'
                 then e.epoch + (e.identity is not null and e.identity <> hudhud.database_identity())::integer
                 else coalesce((select min(v.epoch) from hudhud.event v where v.type = a.event_type), e.epoch) end,
-           case when coalesce(a.start, 'now') = 'now' then pg_current_snapshot() else '3:3:' end, 0, 0, now
+           case when coalesce(a.start, 'now') = 'now' then present else '3:3:' end,
+           coalesce(case when coalesce(a.start, 'now') = 'now' and pg_snapshot_xmax(present) = pg_current_xact_id()
+                         then before end, 0), 0, 0, now
     from jsonb_to_recordset(announce_events.subscriptions) as a(name text, event_type text, start text), hudhud.database_epoch e
     where not exists (select from hudhud.subscription_cursor c where c.subscription = a.name);
 end $$;

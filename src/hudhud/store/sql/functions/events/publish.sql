@@ -19,8 +19,9 @@ set search_path = pg_catalog, pg_temp as $$
 declare
     seen record;
 begin
-    -- One look for all there is to know, as in enqueue.
-    select hudhud.new_id() as id, hudhud.clock() as now,
+    -- One look for all there is to know, as in enqueue. The transaction has its id before the event has its position: pick_events
+    -- rests on that.
+    select pg_current_xact_id() as xid, hudhud.new_id() as id, hudhud.clock() as now,
            exists (select from hudhud.relay_state r where r.only_row and r.busy_until > clock_timestamp()) as is_busy,
            coalesce(octet_length(type) between 1 and 200 and octet_length(tenant_id) between 1 and 200
                     and version between 1 and 32767, false)
@@ -59,7 +60,7 @@ begin
         id, shard, version, epoch, position, xid, sequence, occurred_at, causation_id, type, tenant_id, aggregate_type,
         aggregate_id, correlation_id, traceparent, payload)
     select id, 0, version, e.epoch + (e.identity is not null and e.identity <> hudhud.database_identity())::integer,
-           nextval('hudhud.event_position'), pg_current_xact_id(), sequence, coalesce(occurred_at, seen.now), causation_id, type,
+           nextval('hudhud.event_position'), seen.xid, sequence, coalesce(occurred_at, seen.now), causation_id, type,
            tenant_id, aggregate_type, aggregate_id, coalesce(correlation_id, id::text), traceparent, payload
     from hudhud.database_epoch e where e.only_row;
     if notify and not seen.is_busy then

@@ -14,12 +14,14 @@ set search_path = pg_catalog, pg_temp set enable_seqscan = off set jit = off set
 #variable_conflict use_variable
 declare
     now timestamptz := hudhud.clock();
+    -- Read before the lock gives this transaction its id.
+    before bigint := hudhud.position_before();
     this_epoch integer;
     asked hudhud.subscription%rowtype;
     mark hudhud.subscription_cursor%rowtype;
     is_ahead boolean := false;
     was_open boolean;
-    is_walk boolean;
+    is_new boolean;
     picked record;
     ids uuid[];
 begin
@@ -40,7 +42,7 @@ begin
     where c.subscription = relay.subscription order by c.number desc limit 1;
 
     was_open := mark.to_snapshot is not null;
-    is_walk := was_open;
+    is_new := pg_snapshot_xmax(mark.from_snapshot)::text::bigint <= 3;
     if not was_open then
         -- One statement, so that the snapshot is that by which it looks.
         select pg_current_snapshot(), exists (
@@ -48,6 +50,8 @@ begin
             where e.type = asked.event_type and e.epoch = this_epoch and e.xid >= pg_snapshot_xmax(pg_current_snapshot())
               and e.xid is distinct from pg_current_xact_id_if_assigned())
         into mark.to_snapshot, is_ahead;
+        mark.to_snapshot := hudhud.snapshot_below(mark.to_snapshot, pg_current_xact_id());
+        mark.next_position := coalesce(case pg_snapshot_xmax(mark.to_snapshot) when pg_current_xact_id() then before end, 0);
         if mark.epoch < this_epoch then
             -- The transactions of an epoch that is over are all over.
             mark.to_snapshot := '9223372036854775807:9223372036854775807:';
@@ -58,19 +62,18 @@ begin
         end if;
         mark.to_position := (select p.last_value from hudhud.event_position p);
         mark.position := asked.start_position;
-        is_walk := pg_snapshot_xmax(mark.from_snapshot)::text::bigint <= 3;
     end if;
 
     select array_agg(p.position order by p.position) as positions, array_agg(p.version order by p.position) as versions,
            array_agg(p.tenant_id order by p.position) as tenants, array_agg(p.correlation_id order by p.position) as correlations,
            array_agg(p.traceparent order by p.position) as traces, array_agg(p.document order by p.position) as documents
     into picked
-    from hudhud.pick_events(asked.event_type, mark.epoch, mark.from_snapshot, mark.to_snapshot, mark.position, mark.to_position,
-                            max_events, is_walk) p;
+    from hudhud.pick_events(asked.event_type, mark.epoch, mark.from_snapshot, mark.to_snapshot, mark.from_position, mark.position,
+                            mark.to_position, max_events) p;
     routed := coalesce(cardinality(picked.positions), 0);
     is_open := routed >= max_events;
     -- Nothing to write, unless the cursor has to leave an epoch or its beginning, or still names transactions of a minute ago.
-    if routed = 0 and not was_open and not is_walk and mark.epoch = this_epoch
+    if routed = 0 and not was_open and not is_new and mark.epoch = this_epoch
        and (mark.moved_at > now - interval '1 minute'
             or pg_snapshot_xmin(mark.from_snapshot) = pg_snapshot_xmax(mark.from_snapshot)) then
         return;
@@ -99,18 +102,22 @@ begin
     elsif pg_snapshot_xmax(mark.to_snapshot) = '9223372036854775807' then
         mark.epoch := mark.epoch + 1;
         mark.from_snapshot := '3:3:';
+        mark.from_position := 0;
     else
         mark.from_snapshot := mark.to_snapshot;
+        mark.from_position := mark.next_position;
     end if;
     if not is_open then
         mark.to_snapshot := null;
         mark.to_position := null;
+        mark.next_position := null;
         mark.position := 0;
     end if;
     delete from hudhud.subscription_cursor c where c.subscription = relay.subscription and c.number = mark.number;
     insert into hudhud.subscription_cursor (
-        subscription, number, epoch, from_snapshot, to_snapshot, to_position, position, routed, moved_at)
-    values (relay.subscription, mark.number + 1, mark.epoch, mark.from_snapshot, mark.to_snapshot, mark.to_position,
-            mark.position, mark.routed + routed, now);
+        subscription, number, epoch, from_snapshot, to_snapshot, from_position, to_position, next_position, position, routed,
+        moved_at)
+    values (relay.subscription, mark.number + 1, mark.epoch, mark.from_snapshot, mark.to_snapshot, mark.from_position,
+            mark.to_position, mark.next_position, mark.position, mark.routed + routed, now);
     perform hudhud.reach('relay.moved');
 end $$;
