@@ -28,8 +28,9 @@ BATCH: Final = 100
 # A descent into the index of each day, for what came after the cursor and for what it names.
 BLOCKS_A_LOOK: Final = 6 * (DAYS_BACK + DAYS_AHEAD + 1)
 BLOCKS_A_JOB: Final = 30
-# Entries that a routed event may cost: its own, and a day's end that is looked at once too often.
-ENTRIES_MAX: Final = BATCH + 2 * (DAYS_BACK + DAYS_AHEAD + 1)
+# Entries that routing a batch may cost: as many of what came after the cursor and of what was open
+# in it, before the two are merged, and of each a day's end that is looked at once too often.
+ENTRIES_MAX: Final = 2 * (BATCH + DAYS_BACK + DAYS_AHEAD + 1)
 
 _DAYS: Final = """
 do $$

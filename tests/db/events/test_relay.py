@@ -25,6 +25,21 @@ if TYPE_CHECKING:
     from tests.support.sessions import Sessions
     from tests.support.verbs import Verbs
 
+# Each has an id of its own, because it writes.
+_SAVEPOINTS = """
+do $$
+begin
+    create temp table savepoint_done (n integer) on commit drop;
+    for n in 1 .. %s loop
+        begin
+            insert into savepoint_done values (n);
+        exception when division_by_zero then
+            null;
+        end;
+    end loop;
+end $$
+"""
+
 
 @pytest.fixture
 def db(sessions: Sessions) -> Verbs:
@@ -132,6 +147,32 @@ def test_events_of_savepoints_are_routed_with_their_transaction(
         assert relay_all(db) == 1
     assert relay_all(db) == 2
     assert numbers(db) == [4, 1, 2]
+
+
+@pytest.mark.parametrize("savepoints", [0, 3, 1_100])
+def test_who_had_an_id_when_a_step_began_is_met_by_the_next_whatever_positions_it_has(
+    db: Verbs, sessions: Sessions, *, savepoints: int
+) -> None:
+    """PostgreSQL's snapshot does not list it, when nobody with a later id was over by then."""
+    slow = sessions.open()
+    slow.connection.execute("begin")
+    publish(slow, 1)
+    slow.connection.execute((_SAVEPOINTS % savepoints).encode())
+    publish(db, 2, notify=False)
+    relay(db)
+    publish(slow, 3)
+    last = sessions.open()
+    last.connection.execute("begin")
+    take_xid(last)
+    relay(db)
+    publish(last, 4)
+    slow.connection.execute("commit")
+    relay_all(db)
+    last.connection.execute("commit")
+    publish(db, 5)
+    relay_all(db, max_events=1)
+    assert numbers(db) == [2, 1, 3, 4, 5]
+    assert due(db) == []
 
 
 def test_a_rolled_back_event_is_routed_to_nobody(db: Verbs, sessions: Sessions) -> None:

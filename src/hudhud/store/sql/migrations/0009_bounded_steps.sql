@@ -2,13 +2,14 @@
 -- transaction that was open the first events alone.
 -- Locks event against publishes while an index is built, about a second per million events that are kept.
 
--- Of a cursor that was there before nothing is known: its next step looks from the beginning, once.
 alter table hudhud.subscription_cursor
     -- What transactions published that came after from_snapshot (their ids are at or above its xmax) has higher positions; and
-    -- next_position is that of to_snapshot.
+    -- next_position is that of to_snapshot. Of a cursor that is there already nothing is known: it looks from the beginning, once.
     add column from_position bigint not null default 0,
-    add column next_position bigint,
-    add constraint subscription_cursor_next_check check ((to_snapshot is null) = (next_position is null)) not valid;
+    add column next_position bigint;
+update hudhud.subscription_cursor set next_position = 0 where to_snapshot is not null;
+alter table hudhud.subscription_cursor
+    add constraint subscription_cursor_next_check check ((to_snapshot is null) = (next_position is null));
 
 drop index hudhud.event_xid;
 create index event_xid on hudhud.event (type, epoch, xid, position);
