@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _SAVEPOINTS = """
 do $$
 begin
-    create temp table savepoint_done (n integer) on commit drop;
+    create temp table if not exists savepoint_done (n integer) on commit drop;
     for n in 1 .. %s loop
         begin
             insert into savepoint_done values (n);
@@ -173,6 +173,18 @@ def test_who_had_an_id_when_a_step_began_is_met_by_the_next_whatever_positions_i
     relay_all(db, max_events=1)
     assert numbers(db) == [2, 1, 3, 4, 5]
     assert due(db) == []
+
+
+def test_the_next_step_begins_behind_this_one_however_many_ids_somebody_has(
+    db: Verbs, sessions: Sessions
+) -> None:
+    slow = sessions.open()
+    slow.connection.execute("begin")
+    slow.connection.execute((_SAVEPOINTS % 1_100).encode())
+    publish(db, 1)
+    slow.connection.execute((_SAVEPOINTS % 1_100).encode())
+    assert relay_all(db) == 1
+    assert cursor(db).from_position == db.value("select max(position) from hudhud.event")
 
 
 def test_a_rolled_back_event_is_routed_to_nobody(db: Verbs, sessions: Sessions) -> None:

@@ -10,8 +10,9 @@ set plan_cache_mode = force_generic_plan as $$
 declare
     this_epoch integer := hudhud.require_original();
     quiet_since timestamptz := hudhud.clock() - quiet;
+    names text[];
 begin
-    return array(
+    names := array(
         select s.name
         from hudhud.subscription s, lateral (
             select * from hudhud.subscription_cursor c where c.subscription = s.name order by c.number desc limit 1) c
@@ -31,4 +32,9 @@ begin
                        where e.type = s.event_type and e.epoch = c.epoch and e.xid = opened.xid
                          and e.position > s.start_position offset 0) e))
         order by c.moved_at, s.name);
+    -- When this is over, so is an id just below those of the steps that follow: snapshot_below has little to name. It costs no flush.
+    if names <> '{}' then
+        perform pg_current_xact_id();
+    end if;
+    return names;
 end $$;

@@ -51,7 +51,9 @@ begin
               and e.xid is distinct from pg_current_xact_id_if_assigned())
         into mark.to_snapshot, is_ahead;
         mark.to_snapshot := hudhud.snapshot_below(mark.to_snapshot, pg_current_xact_id());
-        mark.next_position := coalesce(case pg_snapshot_xmax(mark.to_snapshot) when pg_current_xact_id() then before end, 0);
+        -- What is true of the snapshot before is true of this one.
+        mark.next_position := coalesce(
+            case pg_snapshot_xmax(mark.to_snapshot) when pg_current_xact_id() then before end, mark.from_position);
         if mark.epoch < this_epoch then
             -- The transactions of an epoch that is over are all over.
             mark.to_snapshot := '9223372036854775807:9223372036854775807:';

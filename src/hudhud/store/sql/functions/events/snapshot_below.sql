@@ -6,7 +6,7 @@ create or replace function hudhud.snapshot_below(snapshot pg_snapshot, id xid8)
 returns pg_snapshot language sql immutable
 set search_path = pg_catalog, pg_temp as $$
     select case
-        when id::text::bigint - pg_snapshot_xmax(snapshot)::text::bigint between 1 and 1000 then concat_ws(
+        when id::text::bigint - pg_snapshot_xmax(snapshot)::text::bigint between 1 and 200 then concat_ws(
             ':', pg_snapshot_xmin(snapshot), id, (
                 select string_agg(x.xid::text, ',' order by x.xid)
                 from (
