@@ -178,6 +178,8 @@ def test_who_had_an_id_when_a_step_began_is_met_by_the_next_whatever_positions_i
 def test_the_next_step_begins_behind_this_one_however_many_ids_somebody_has(
     db: Verbs, sessions: Sessions
 ) -> None:
+    publish(db, 0)
+    assert relay_all(db) == 1
     slow = sessions.open()
     slow.connection.execute("begin")
     slow.connection.execute((_SAVEPOINTS % 1_100).encode())
