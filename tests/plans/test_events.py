@@ -141,7 +141,24 @@ def of_a_huge_transaction(db: Verbs) -> None:
     relay(db, max_events=BATCH // 2)
 
 
-WAYS: Final = (after_the_cursor, from_the_beginning, far_behind, of_a_huge_transaction)
+def of_a_huge_transaction_that_went_on(db: Verbs) -> None:
+    """Do the same where it has published all of that since."""
+    db.rows(
+        "update hudhud.subscription_cursor set from_snapshot = '700:701:700', from_position = 0"
+        " where subscription = %s",
+        NAME,
+    )
+    relay(db, max_events=BATCH // 2)
+    relay(db, max_events=BATCH // 2)
+
+
+WAYS: Final = (
+    after_the_cursor,
+    from_the_beginning,
+    far_behind,
+    of_a_huge_transaction,
+    of_a_huge_transaction_that_went_on,
+)
 EACH = pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
 BOTH = pytest.mark.parametrize("number", [0, 1], ids=["planned early", "planned late"])
 

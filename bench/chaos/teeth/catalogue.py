@@ -342,7 +342,7 @@ _ALL: Final = (
                 "        mark.from_position :="
                 " greatest(mark.from_position, coalesce(picked.positions[routed], 0));\n",
             ),
-            Edit("pick_events", "e.xid >= pg_snapshot_xmax(from_snapshot) and ", ""),
+            Edit("pick_events", " and not pg_visible_in_snapshot(e.xid, from_snapshot)", ""),
             Edit("pick_events", " and e.xid = x.xid", " and false"),
         ),
         options={**_by_kills(Window.WORKING, kills=10), "taste": {"fact_share": 0.9}},
@@ -353,7 +353,11 @@ _ALL: Final = (
         expects(Breach.EVENTS_REORDERED),
         (
             Edit("relay", " order by p.position)", ")", times=6),
-            Edit("pick_events", "order by f.position limit", "order by f.xid, f.position limit"),
+            Edit(
+                "pick_events",
+                "order by e.position limit max_events -",
+                "order by e.xid, e.position limit max_events -",
+            ),
         ),
         options=_CROWDED,
     ),

@@ -40,7 +40,7 @@ BUSY_POLL_SECONDS: Final = 0.01
 REFUSED_SECONDS: Final = 30.0
 REST_SECONDS_MAX: Final = 30.0
 # SQLSTATE classes: what they say is said of the connection or the server, not of a step.
-_LOST: Final = ("08", "53", "57P")
+_LOST: Final = ("08", "53300", "57P")
 
 
 @dataclass(slots=True)
@@ -191,5 +191,7 @@ class Relay(Service):
 
 def _is_lost(error: BaseException) -> bool:
     """Whether the connection is what failed, so that no other step would fare better."""
+    if isinstance(error, psycopg.InterfaceError):
+        return True
     state = error.sqlstate or "08" if isinstance(error, psycopg.OperationalError) else ""
     return state.startswith(_LOST)

@@ -196,3 +196,17 @@ def test_a_database_takes_note_of_itself_with_the_first_event_that_is_routed(
     publish(db, 1)
     relay_all(db)
     assert db.value("select identity = hudhud.database_identity() from hudhud.database_epoch")
+
+
+def test_a_sequence_that_was_set_back_routes_nothing_until_rebased(db: Verbs) -> None:
+    """Or what is published below the cursor's bound would never be looked for."""
+    for n in (2, 3):
+        publish(db, n)
+        assert relay_all(db) == 1
+    db.value("select setval('hudhud.event_position', 1)")
+    publish(db, 4)
+    with db.refused("HH010", "ahead", "rebase"):
+        relay(db)
+    db.answer("rebase", actor="ann", reason="the sequence was set back")
+    relay_all(db)
+    assert numbers(db) == [1, 2, 3, 4]

@@ -40,11 +40,22 @@ cross join lateral (
         (select event.id from hudhud.event
          where event.type = subscription.event_type and event.epoch > place.epoch limit %(count_max)s)
         union all
-        -- Of a long step, what comes after its place.
+        -- Of a long step, what comes after its place; as pick_events looks for it.
+        (select opened.id
+         from pg_snapshot_xip(place.from_snapshot) transaction(xid)
+         cross join lateral (
+             select event.id from hudhud.event
+             where event.type = subscription.event_type and event.epoch = place.epoch and event.xid = transaction.xid
+               and event.position > place.position and event.position <= place.from_position
+             offset 0) opened
+         where place.to_snapshot is not null
+         limit %(count_max)s)
+        union all
         (select event.id from hudhud.event
          where place.to_snapshot is not null
            and event.type = subscription.event_type and event.epoch = place.epoch and event.position > 0
-           and event.position > place.position and not pg_visible_in_snapshot(event.xid, place.from_snapshot)
+           and event.position > greatest(place.position, place.from_position)
+           and not pg_visible_in_snapshot(event.xid, place.from_snapshot)
          order by event.position limit %(count_max)s)
         limit %(count_max)s
     ) unrouted

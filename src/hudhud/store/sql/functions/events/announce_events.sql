@@ -50,7 +50,7 @@ begin
                 then e.epoch + (e.identity is not null and e.identity <> hudhud.database_identity())::integer
                 else coalesce((select min(v.epoch) from hudhud.event v where v.type = a.event_type), e.epoch) end,
            case when coalesce(a.start, 'now') = 'now' then present else '3:3:' end,
-           coalesce(case when coalesce(a.start, 'now') = 'now' and pg_snapshot_xmax(present) = pg_current_xact_id()
+           coalesce(case when coalesce(a.start, 'now') = 'now' and pg_snapshot_xmax(present) >= pg_current_xact_id()
                          then before end, 0), 0, 0, now
     from jsonb_to_recordset(announce_events.subscriptions) as a(name text, event_type text, start text), hudhud.database_epoch e
     where not exists (select from hudhud.subscription_cursor c where c.subscription = a.name);

@@ -1,5 +1,6 @@
 -- The subscriptions for which a relay has something to do; one call for all, which writes nothing when there is nothing.
--- A look at each through the index, from where its cursor is: its cost does not grow with what is routed or published for others.
+-- A look at each through the index, from where its cursor is: its cost does not grow with what is routed or published for others,
+--   but with what transactions have published that are open and later than the cursor.
 -- Parameters: quiet: a cursor that has nothing to route, but still names open transactions, moves on after so long.
 -- Returns: names, in the order of who waited longest. Raises: HH010 in a copy.
 -- Touches: subscription, subscription_cursor, event (read). Called by: worker/relay.py.
@@ -30,7 +31,8 @@ begin
                    select from pg_snapshot_xip(c.from_snapshot) opened(xid), lateral (
                        select from hudhud.event e
                        where e.type = s.event_type and e.epoch = c.epoch and e.xid = opened.xid
-                         and e.position > s.start_position offset 0) e))
+                         and e.position > s.start_position
+                         and pg_visible_in_snapshot(opened.xid, pg_current_snapshot()) offset 0) e))
         order by c.moved_at, s.name);
     -- When this is over, so is an id just below those of the steps that follow: snapshot_below has little to name. It costs no flush.
     if names <> '{}' then

@@ -1,7 +1,7 @@
--- The next events of a subscription, in order: what is visible in to_snapshot and not in from_snapshot. That is what was published by
---   transactions that came after from_snapshot, all of it above from_position; and by those that were open in it, wherever.
--- Parameters: after and to_position: between these positions. A call reads what it returns, and no more of each transaction that was
---   open, however much is to come or was routed before.
+-- The next events of a subscription, in order: what is visible in to_snapshot and not in from_snapshot. Up to from_position that is
+--   what was published by transactions that were open in from_snapshot; above it, whatever came since.
+-- Parameters: after and to_position: between these positions. A call reads what it returns, however much is to come or was routed
+--   before; and what open transactions have published meanwhile, once.
 -- Returns: at most max_events rows. Called by: relay.
 create or replace function hudhud.pick_events(
     event_type text, epoch integer, from_snapshot pg_snapshot, to_snapshot pg_snapshot, from_position bigint, after bigint,
@@ -12,26 +12,35 @@ language plpgsql stable
 set search_path = pg_catalog, pg_temp set enable_seqscan = off set enable_bitmapscan = off set enable_sort = off set jit = off
 set plan_cache_mode = force_generic_plan as $$
 #variable_conflict use_column
+declare
+    amount integer;
 begin
+    -- Each by itself, as in due_subscriptions.
     return query
     select p.position, p.version, p.tenant_id, p.correlation_id, p.traceparent, hudhud.event_document(
         p.id, p.type, p.version, p.tenant_id, p.aggregate_type, p.aggregate_id, p.sequence, p.position, p.occurred_at,
         p.correlation_id, p.causation_id, p.payload)
     from (
-        select f.* from (
-            (select e.* from hudhud.event e
-             where e.type = pick_events.event_type and e.position > greatest(after, pick_events.from_position) and e.position > 0
-               and e.position <= pick_events.to_position
-               and e.epoch = pick_events.epoch
-               and e.xid >= pg_snapshot_xmax(from_snapshot) and pg_visible_in_snapshot(e.xid, to_snapshot)
-             order by e.position limit max_events)
-            union all
-            -- Each by itself, as in due_subscriptions.
-            select opened.* from pg_snapshot_xip(from_snapshot) x(xid), lateral (
-                select e.* from hudhud.event e
-                where e.type = pick_events.event_type and e.epoch = pick_events.epoch and e.xid = x.xid and e.position > after
-                  and pg_visible_in_snapshot(x.xid, to_snapshot)
-                order by e.position limit max_events offset 0) opened
-        ) f
-        order by f.position limit max_events) p;
+        select opened.* from pg_snapshot_xip(from_snapshot) x(xid), lateral (
+            select e.* from hudhud.event e
+            where e.type = pick_events.event_type and e.epoch = pick_events.epoch and e.xid = x.xid
+              and e.position > after and e.position <= pick_events.from_position
+              and pg_visible_in_snapshot(x.xid, to_snapshot)
+            order by e.position limit max_events offset 0) opened
+        order by opened.position limit max_events) p;
+    get diagnostics amount = row_count;
+    if amount >= max_events then
+        return;
+    end if;
+    return query
+    select p.position, p.version, p.tenant_id, p.correlation_id, p.traceparent, hudhud.event_document(
+        p.id, p.type, p.version, p.tenant_id, p.aggregate_type, p.aggregate_id, p.sequence, p.position, p.occurred_at,
+        p.correlation_id, p.causation_id, p.payload)
+    from (
+        select e.* from hudhud.event e
+        where e.type = pick_events.event_type and e.position > greatest(after, pick_events.from_position) and e.position > 0
+          and e.position <= pick_events.to_position
+          and e.epoch = pick_events.epoch
+          and pg_visible_in_snapshot(e.xid, to_snapshot) and not pg_visible_in_snapshot(e.xid, from_snapshot)
+        order by e.position limit max_events - amount) p;
 end $$;

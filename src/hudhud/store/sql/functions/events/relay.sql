@@ -53,11 +53,14 @@ begin
         mark.to_snapshot := hudhud.snapshot_below(mark.to_snapshot, pg_current_xact_id());
         -- What is true of the snapshot before is true of this one.
         mark.next_position := coalesce(
-            case pg_snapshot_xmax(mark.to_snapshot) when pg_current_xact_id() then before end, mark.from_position);
+            case when pg_snapshot_xmax(mark.to_snapshot) >= pg_current_xact_id() then before end, mark.from_position);
         if mark.epoch < this_epoch then
             -- The transactions of an epoch that is over are all over.
             mark.to_snapshot := '9223372036854775807:9223372036854775807:';
-        elsif is_ahead or pg_snapshot_xmax(mark.from_snapshot) > pg_snapshot_xmax(mark.to_snapshot) then
+            -- And of a sequence that was set back nothing is known.
+            mark.from_position := 0;
+        elsif is_ahead or pg_snapshot_xmax(mark.from_snapshot) > pg_snapshot_xmax(mark.to_snapshot)
+              or before < mark.from_position then
             raise exception using errcode = 'HH010', message = format(
                 'The cursor of %s, or an event of its type, is ahead of this server''s transactions, as in a copy of another'
                 ' database. Run `hudhud events rebase`.', relay.subscription);
