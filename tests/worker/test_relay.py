@@ -47,11 +47,11 @@ if TYPE_CHECKING:
 _FAIL = f"""
 create function fail() returns trigger language plpgsql as $$
 begin
-    raise exception 'no room for this one';
+    raise exception 'no room for this one' using errcode = 'CODE';
 end $$;
 create trigger fail before insert on hudhud.job for each row when (new.type = '{NAME}')
     execute function fail();
-""".encode()
+"""
 
 
 @pytest.fixture
@@ -335,12 +335,13 @@ async def test_a_long_backlog_is_routed_in_steps_that_let_others_have_their_turn
     assert ("other", 1) in steps[:2]
 
 
+@pytest.mark.parametrize("code", ["P0001", "57014", "53400"])
 async def test_a_subscription_whose_steps_fail_costs_no_other_its_turn(
-    database: str, verbs: Verbs, told: Told
+    database: str, verbs: Verbs, told: Told, *, code: str
 ) -> None:
     subscribe(verbs)
     subscribe(verbs, "other", "order.gone")
-    verbs.connection.execute(_FAIL)
+    verbs.connection.execute(_FAIL.replace("CODE", code).encode())
     publish(verbs, 1)
     async with relaying(database, poll_seconds_max=0.01) as relay:
         await auntil(lambda: len(told.of("relay.failed")) > 1)
@@ -421,6 +422,7 @@ async def test_a_relay_whose_connection_is_cut_goes_on(
             await auntil(lambda: cut(direct) and told.of("service.crashed"))
             publish(verbs, 1)
             await auntil(lambda: relay.routed == 1)
+    assert told.of("relay.failed") == []  # no subscription is to blame
 
 
 @pytest.mark.parametrize("cut_at", ["request", "reply"])

@@ -39,7 +39,7 @@ BUSY_EVENTS_PER_SECOND: Final = 200
 BUSY_POLL_SECONDS: Final = 0.01
 REFUSED_SECONDS: Final = 30.0
 REST_SECONDS_MAX: Final = 30.0
-# SQLSTATE classes: what they say is said of the connection or the server, not of a step.
+# How SQLSTATEs begin that speak of the connection or the server, not of a step.
 _LOST: Final = ("08", "53300", "57P")
 
 
@@ -191,7 +191,6 @@ class Relay(Service):
 
 def _is_lost(error: BaseException) -> bool:
     """Whether the connection is what failed, so that no other step would fare better."""
-    if isinstance(error, psycopg.InterfaceError):
-        return True
-    state = error.sqlstate or "08" if isinstance(error, psycopg.OperationalError) else ""
-    return state.startswith(_LOST)
+    if isinstance(error, psycopg.OperationalError):
+        return error.sqlstate is None or error.sqlstate.startswith(_LOST)
+    return isinstance(error, psycopg.InterfaceError)
