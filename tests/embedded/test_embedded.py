@@ -286,6 +286,7 @@ def test_an_initdb_that_was_killed_is_done_again(directory: Path) -> None:
     (directory / "data.new" / "PG_VERSION").write_text("18\n")
     with Embedded.start(directory) as server:
         keep(server.dsn)
+        assert kept(server.dsn) == 1
 
 
 def test_data_of_another_version_is_refused_and_left_alone(directory: Path) -> None:
@@ -330,6 +331,7 @@ def test_a_path_too_long_for_a_socket_works(tmp_path: Path) -> None:
 def test_a_path_with_spaces_works(tmp_path: Path) -> None:
     with Embedded.start(tmp_path / "Application Support" / "hudhud") as server:
         keep(server.dsn)
+        assert kept(server.dsn) == 1
 
 
 def test_a_fork_neither_stops_nor_holds_the_server(directory: Path) -> None:
@@ -342,7 +344,8 @@ def test_a_fork_neither_stops_nor_holds_the_server(directory: Path) -> None:
     try:
         keep(server.dsn)
         server.stop()
-        Embedded.start(directory).stop()
+        with Embedded.start(directory) as again:
+            assert kept(again.dsn) == 1
     finally:
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
