@@ -163,3 +163,9 @@ def test_final_outcomes_are_the_same_everywhere() -> None:
     longer = {(path, names) for path, names in lists if set(names) != FINAL}
     assert {path for path, _ in longer} == {"runs/settle_runs.sql"}
     assert set(re.findall(r"when '(\w+)'", FILES["retention"].body)) == FINAL
+
+
+@EACH
+def test_no_function_reads_the_row_of_a_sequence_that_it_relies_on(file: File) -> None:
+    """It shows for an instant what `nextval` logs ahead; `pg_sequence_last_value` does not."""
+    assert "from hudhud.event_position" not in file.body

@@ -39,6 +39,11 @@ begin
     end loop;
 end $$
 """
+# As if the sequence had been looked at before anything was published.
+_LONG_AGO = b"""
+create or replace function hudhud.position_before() returns bigint language sql
+as 'select 0::bigint'
+"""
 
 
 @pytest.fixture
@@ -187,6 +192,17 @@ def test_the_next_step_begins_behind_this_one_however_many_ids_somebody_has(
     slow.connection.execute((_SAVEPOINTS % 1_100).encode())
     assert relay_all(db) == 1
     assert cursor(db).from_position == db.value("select max(position) from hudhud.event")
+
+
+def test_a_relay_that_was_slow_to_begin_is_no_copy(db: Verbs) -> None:
+    """Another one has moved the cursor between its look at the sequence and its lock."""
+    publish(db, 1)
+    assert relay_all(db) == 1
+    bound = cursor(db).from_position
+    db.connection.execute(_LONG_AGO)
+    publish(db, 2)
+    assert relay_all(db) == 1
+    assert cursor(db).from_position == bound > 0
 
 
 def test_a_rolled_back_event_is_routed_to_nobody(db: Verbs, sessions: Sessions) -> None:

@@ -1,5 +1,6 @@
 -- The first call of a long step costs no more than the others: it begins where the step can begin at the earliest, and takes of each
 -- transaction that was open the first events alone.
+-- Its way of looking takes the place of pick_events as it was, which only relay called.
 -- Locks event against publishes while an index is built, about a second per million events that are kept.
 
 alter table hudhud.subscription_cursor
@@ -11,5 +12,6 @@ update hudhud.subscription_cursor set next_position = 0 where to_snapshot is not
 alter table hudhud.subscription_cursor
     add constraint subscription_cursor_next_check check ((to_snapshot is null) = (next_position is null));
 
+drop function if exists hudhud.pick_events(text, integer, pg_snapshot, pg_snapshot, bigint, bigint, integer, boolean);
 drop index hudhud.event_xid;
 create index event_xid on hudhud.event (type, epoch, xid, position);

@@ -46,12 +46,11 @@ begin
         subscription, number, epoch, from_snapshot, from_position, position, routed, moved_at)
     select a.name, 1,
            -- In a copy, now is the next epoch.
-           case when coalesce(a.start, 'now') = 'now'
-                then e.epoch + (e.identity is not null and e.identity <> hudhud.database_identity())::integer
+           case when n.is_now then e.epoch + (e.identity is not null and e.identity <> hudhud.database_identity())::integer
                 else coalesce((select min(v.epoch) from hudhud.event v where v.type = a.event_type), e.epoch) end,
-           case when coalesce(a.start, 'now') = 'now' then present else '3:3:' end,
-           coalesce(case when coalesce(a.start, 'now') = 'now' and pg_snapshot_xmax(present) >= pg_current_xact_id()
-                         then before end, 0), 0, 0, now
-    from jsonb_to_recordset(announce_events.subscriptions) as a(name text, event_type text, start text), hudhud.database_epoch e
+           case when n.is_now then present else '3:3:' end,
+           coalesce(case when n.is_now and pg_snapshot_xmax(present) >= pg_current_xact_id() then before end, 0), 0, 0, now
+    from jsonb_to_recordset(announce_events.subscriptions) as a(name text, event_type text, start text), hudhud.database_epoch e,
+         lateral (select coalesce(a.start, 'now') = 'now' as is_now) n
     where not exists (select from hudhud.subscription_cursor c where c.subscription = a.name);
 end $$;

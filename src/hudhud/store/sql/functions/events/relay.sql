@@ -51,8 +51,9 @@ begin
               and e.xid is distinct from pg_current_xact_id_if_assigned())
         into mark.to_snapshot, is_ahead;
         mark.to_snapshot := hudhud.snapshot_below(mark.to_snapshot, pg_current_xact_id());
-        -- What is true of the snapshot before is true of this one.
-        mark.next_position := coalesce(
+        mark.to_position := hudhud.last_position();
+        -- What is true of the snapshot before is true of this one, too.
+        mark.next_position := greatest(
             case when pg_snapshot_xmax(mark.to_snapshot) >= pg_current_xact_id() then before end, mark.from_position);
         if mark.epoch < this_epoch then
             -- The transactions of an epoch that is over are all over.
@@ -60,12 +61,11 @@ begin
             -- And of a sequence that was set back nothing is known.
             mark.from_position := 0;
         elsif is_ahead or pg_snapshot_xmax(mark.from_snapshot) > pg_snapshot_xmax(mark.to_snapshot)
-              or before < mark.from_position then
+              or mark.to_position < mark.from_position then
             raise exception using errcode = 'HH010', message = format(
-                'The cursor of %s, or an event of its type, is ahead of this server''s transactions, as in a copy of another'
+                'The cursor of %s, or an event of its type, is ahead of this server''s transactions or positions, as in a copy of another'
                 ' database. Run `hudhud events rebase`.', relay.subscription);
         end if;
-        mark.to_position := (select p.last_value from hudhud.event_position p);
         mark.position := asked.start_position;
     end if;
 
